@@ -26,6 +26,12 @@ impl SeedTree {
         self.seed
     }
 
+    /// A tree of its own for a part of the work, e.g. one scene of an evaluation.
+    pub fn subtree(self, name: &str) -> Self {
+        let mut stream = self.stream(&format!("subtree/{name}"));
+        Self { seed: stream.0.next_u64() }
+    }
+
     /// The stream of that name, from its beginning.
     pub fn stream(self, name: &str) -> Stream {
         let mut hash = Sha256::new();
