@@ -1,0 +1,46 @@
+//! What can go wrong while training or exporting.
+
+use std::path::PathBuf;
+
+use gpara::{ErrorDetail, ErrorKind};
+use thiserror::Error as ThisError;
+
+#[derive(Debug, ThisError)]
+pub(crate) enum TrainError {
+    #[error("{key} = {value} is not allowed: {allowed}")]
+    Setting { key: &'static str, value: String, allowed: &'static str },
+    #[error("cannot read the configuration {}: {reason}", path.display())]
+    Config { path: PathBuf, reason: String },
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io { action: &'static str, path: PathBuf, source: std::io::Error },
+    #[error("{} is not usable: {reason}", path.display())]
+    File { path: PathBuf, reason: String },
+    #[error("step {step}: the loss is {loss}, training stops")]
+    Loss { step: u64, loss: f64 },
+    #[error("network {name} returned a value that is not finite at timestep {timestep}")]
+    Output { name: String, timestep: usize },
+    #[error("network {name}: {reason}")]
+    Scene { name: String, reason: String },
+    #[error("libtorch: {0}")]
+    Torch(#[from] tch::TchError),
+}
+
+impl ErrorDetail for TrainError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Setting { .. } | Self::Config { .. } => ErrorKind::InvalidInput,
+            Self::Io { .. } => ErrorKind::Io,
+            Self::File { .. } => ErrorKind::Incompatible,
+            Self::Loss { .. } | Self::Output { .. } => ErrorKind::NonFinite,
+            Self::Scene { .. } => ErrorKind::ShapeMismatch,
+            Self::Torch(_) => ErrorKind::Unsupported,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Loss { .. } => Some("lower `learning_rate`, or resume from the last checkpoint".into()),
+            _ => None,
+        }
+    }
+}
