@@ -9,30 +9,48 @@
 //! Conventions: a field is a row-major slice of `num_nodes` values, node = row * cols + col; row 0 is the top.
 //! Quantities are `f64`; networks take and give `f32` behind [`Denoiser`]. Paper symbols map to names in `docs/notation.md`.
 
+mod batch;
 mod context;
 mod denoiser;
 mod error;
+mod graph;
 mod grid;
 mod measurement_source;
 mod metrics;
 mod observations;
+mod posterior;
+mod precision;
 mod prior;
+mod probing;
 mod reverse_chain;
+mod risk;
 mod schedule;
+mod scorer;
 mod seed;
+mod solve;
 mod symmetry;
+mod utility;
 mod value_range;
 
+pub use batch::{BatchInput, BatchRule, probe_overlap, select_batch};
 pub use context::{Channel, Context};
 pub use denoiser::{Denoiser, DenoiserInput};
 pub use error::{Error, ErrorDetail, ErrorKind, Result};
+pub use graph::{Conductances, EDGE_OFFSETS, EdgeAware, GraphDescriptor, GraphPredictor, UniformGraph, edge_mask};
 pub use grid::{Grid, ValidMask};
 pub use measurement_source::{FieldSource, MeasurementSource};
 pub use metrics::{FieldErrors, errors_over_unobserved, errors_over_valid};
 pub use observations::{Observation, Observations};
+pub use posterior::{Correction, Posterior};
+pub use precision::{PosteriorPrecision, ResidualPrecision};
 pub use prior::{PriorEnsemble, sample_prior};
+pub use probing::rademacher_probes;
 pub use reverse_chain::SamplerSettings;
+pub use risk::{EnsembleMoments, RiskSettings, RiskWeights, mean_variance};
 pub use schedule::{NoiseSchedule, Parameterization, ReverseCoefficients, ReverseStep};
+pub use scorer::{AcquisitionState, Scorer, ZeroScorer, calibrated_score, normalized_utility};
 pub use seed::{SeedTree, Stream};
+pub use solve::{MeanSolver, SolveInfo, Stop};
 pub use symmetry::{Symmetry, SymmetrySet};
+pub use utility::{UtilityMethod, UtilityMoments};
 pub use value_range::ValueRange;
