@@ -95,7 +95,7 @@ impl Posterior {
                 let norm = StoppingNorm::Preconditioned;
                 return Ok(pcg(&self.precision, &rhs, &start, max_iterations, rel_tolerance, norm));
             }
-            MeanSolver::Exact => (self.factor()?.solve(&rhs), 0, Stop::Direct),
+            MeanSolver::Exact => (self.exact_solve(&rhs)?, 0, Stop::Direct),
         };
         let rel_residual = match self.residual_norm(&rhs, &start) {
             0.0 => 0.0,
@@ -157,7 +157,7 @@ impl Posterior {
     /// `ShapeMismatch` if `rhs` is not one value a node; `NotPositiveDefinite` if the factorisation breaks down.
     pub fn solve(&self, rhs: &[f64]) -> Result<Vec<f64>> {
         self.check_length("right-hand side", rhs.len())?;
-        Ok(self.factor()?.solve(rhs))
+        self.exact_solve(rhs)
     }
 
     /// diag(Sigma_S), the exact posterior variance of every node.
@@ -175,6 +175,10 @@ impl Posterior {
     pub fn variances_and_numerators(&self, weights: &RiskWeights) -> Result<(Vec<f64>, Vec<f64>)> {
         self.check_length("risk weights", weights.as_slice().len())?;
         Ok(self.factor()?.variances_and_numerators(self.precision.prior().dissection(), weights.as_slice()))
+    }
+
+    fn exact_solve(&self, rhs: &[f64]) -> Result<Vec<f64>> {
+        Ok(self.factor()?.solve(self.precision.prior().dissection(), rhs))
     }
 
     fn factor(&self) -> Result<&Factor> {

@@ -1,8 +1,9 @@
 //! Solvers of A_S m = f: fixed-depth Jacobi as in the paper, conjugate gradients, and an exact factorisation.
 
+mod dense;
 mod dissection;
 mod factor;
-mod front;
+
 mod jacobi;
 mod pcg;
 mod selected;
