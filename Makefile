@@ -1,0 +1,44 @@
+# Every target is what CI runs; `make check` passes all tests of the default build.
+CARGO ?= cargo
+NEXTEST := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo yes)
+
+.PHONY: check format lint test docs deny bench test-slow test-train
+
+check: format lint test docs deny
+
+format:
+	$(CARGO) fmt --all -- --check
+
+lint:
+	$(CARGO) clippy --all-targets -- -D warnings
+
+# Doc tests run on their own because nextest does not know them.
+test:
+ifeq ($(NEXTEST),yes)
+	$(CARGO) nextest run --no-fail-fast
+else
+	$(CARGO) test --no-fail-fast --lib --bins --tests
+endif
+	$(CARGO) test --doc
+
+docs:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items
+
+# Licences, bans and sources need no network; the advisory database does, and its failure is told, not hidden.
+deny:
+	@if $(CARGO) deny --version >/dev/null 2>&1; then \
+		$(CARGO) deny check licenses bans sources; \
+	else \
+		echo "skipped: cargo-deny is not installed (cargo install cargo-deny); tests/architecture.rs checks the licences"; \
+	fi
+
+# Slow tests carry #[ignore = "reason"].
+test-slow:
+	$(CARGO) test --release -- --ignored
+
+bench:
+	$(CARGO) test --release -- --ignored bench_ --nocapture
+
+# Builds against libtorch: about 530 MB from PyPI on the first run.
+test-train:
+	scripts/test-train.sh
