@@ -28,7 +28,8 @@ pub struct UNetConfig {
     pub time_dim: i64,
     /// Dropout probability in the two coarsest levels and the middle, while training.
     pub dropout: f64,
-    /// Input channels: the noisy field, then the context channels.
+    /// Input channels: the noisy field, then the context channels. Left out of a file: it follows from the role.
+    #[serde(default)]
     pub in_channels: i64,
 }
 

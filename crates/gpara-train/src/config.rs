@@ -1,0 +1,253 @@
+//! `configs/NAME.toml`: what a training run is made of. Unknown keys and values out of range are refused.
+
+use std::path::Path;
+
+use gpara::{Parameterization, Result};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::error::TrainError;
+use crate::unet::UNetConfig;
+
+/// What a network is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// A diffusion prior over all timesteps.
+    Prior,
+    /// The conditional mean given context and measurements: one evaluation at the last timestep, with x = 0.
+    Mean,
+}
+
+/// What the network outputs; the names are the card's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Output {
+    /// The injected noise.
+    Noise,
+    /// `sqrt(alpha_bar) eps - sqrt(1 - alpha_bar) x0`.
+    Velocity,
+    /// The clean field.
+    Clean,
+}
+
+impl Output {
+    /// The same as the core's type.
+    pub fn parameterization(self) -> Parameterization {
+        match self {
+            Self::Noise => Parameterization::Noise,
+            Self::Velocity => Parameterization::Velocity,
+            Self::Clean => Parameterization::Clean,
+        }
+    }
+}
+
+/// Where maps come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// A folder in RadioMapSeer's layout, given on the command line.
+    Radio,
+    /// The twelve embedded squares: ten to train on, two to validate on.
+    SampleCity,
+}
+
+/// Optimiser: Adam with decoupled weight decay, warm-up, constant rate, linear decay at the end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OptimizerConfig {
+    /// Maps a step.
+    pub batch: usize,
+    /// Rate between warm-up and decay.
+    pub learning_rate: f64,
+    /// Decoupled weight decay a step, relative to the rate.
+    #[serde(default)]
+    pub weight_decay: f64,
+    /// Steps of linear warm-up.
+    pub warmup_steps: u64,
+    /// Share of all steps in which the rate falls linearly to 0 at the end.
+    pub decay_share: f64,
+    /// Largest global gradient norm.
+    pub clip_norm: f64,
+    /// Decay of the averaged weights once warmed up.
+    pub ema_decay: f64,
+}
+
+/// Length of a run: exactly one of the two.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetConfig {
+    /// Number of steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    /// Seconds, turned into steps once, after the first measured steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+}
+
+/// Random measurement layouts. The four shares are of the masks that are not empty and add up to 1.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MaskConfig {
+    /// Share of samples without any measurement.
+    pub empty_share: f64,
+    /// Uniformly random cells.
+    pub random_share: f64,
+    /// A prefix of a farthest-point order.
+    pub farthest_share: f64,
+    /// Cells in a few clusters.
+    pub clustered_share: f64,
+    /// Random cells, more where the field is steep: like what active policies choose.
+    pub gradient_share: f64,
+    /// Fewest measurements of a mask that is not empty.
+    pub min_count: usize,
+    /// Most measurements; the count is log-uniform between the two.
+    pub max_count: usize,
+}
+
+/// How often things are reported and kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogConfig {
+    /// Steps between log lines; the loss is read from the device only then.
+    pub log_every: u64,
+    /// Steps between validations.
+    pub validate_every: u64,
+    /// Most validation maps.
+    pub validation_maps: usize,
+    /// Seconds between checkpoints.
+    pub checkpoint_seconds: f64,
+}
+
+/// A whole run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainConfig {
+    /// Name of the files written, and of the model.
+    pub name: String,
+    /// What the network is for.
+    pub role: Role,
+    /// What it outputs.
+    pub parameterization: Output,
+    /// Whether the context has the channels `measured` and `measured_value`.
+    pub measurements: bool,
+    /// Root of all randomness.
+    pub seed: u64,
+    /// Where maps come from.
+    pub data: Source,
+    /// Share of samples at the last timestep, on top of the uniform draw (role `prior`).
+    #[serde(default)]
+    pub last_timestep_share: f64,
+    /// Shape of the network.
+    pub network: UNetConfig,
+    /// Optimiser.
+    pub optimizer: OptimizerConfig,
+    /// Length.
+    pub budget: BudgetConfig,
+    /// Measurement layouts; needed with `measurements = true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub masks: Option<MaskConfig>,
+    /// Reports.
+    pub log: LogConfig,
+}
+
+impl TrainConfig {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// `Io` if it cannot be read, `InvalidInput` naming the key for anything not allowed.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| TrainError::Io { action: "read", path: path.into(), source })?;
+        let config: Self = toml::from_str(&text)
+            .map_err(|error| TrainError::Config { path: path.into(), reason: error.to_string() })?;
+        config.check()
+    }
+
+    /// Checks the values and fills `network.in_channels`.
+    ///
+    /// # Errors
+    /// `InvalidInput` naming the key.
+    pub fn check(mut self) -> Result<Self> {
+        let refuse = |key: &'static str, value: String, allowed: &'static str| {
+            Err(TrainError::Setting { key, value, allowed }.into())
+        };
+        let share = |value: f64| (0.0..=1.0).contains(&value);
+        self.network.in_channels = 1 + self.channels().len() as i64;
+        self.network.check()?;
+        if self.name.is_empty() || !self.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            return refuse("name", self.name, "letters, digits and `_`");
+        }
+        if self.role == Role::Mean && self.parameterization != Output::Clean {
+            return refuse("parameterization", format!("{:?}", self.parameterization), "clean, for role mean");
+        }
+        if !share(self.last_timestep_share) {
+            return refuse("last_timestep_share", self.last_timestep_share.to_string(), "0 to 1");
+        }
+        let optimizer = &self.optimizer;
+        if optimizer.batch == 0 {
+            return refuse("optimizer.batch", "0".into(), "at least 1");
+        }
+        if !(optimizer.learning_rate > 0.0 && optimizer.learning_rate < 1.0) {
+            return refuse("optimizer.learning_rate", optimizer.learning_rate.to_string(), "above 0 and below 1");
+        }
+        if !share(optimizer.weight_decay) {
+            return refuse("optimizer.weight_decay", optimizer.weight_decay.to_string(), "0 to 1");
+        }
+        if !share(optimizer.decay_share) {
+            return refuse("optimizer.decay_share", optimizer.decay_share.to_string(), "0 to 1");
+        }
+        if !(0.0..1.0).contains(&optimizer.ema_decay) {
+            return refuse("optimizer.ema_decay", optimizer.ema_decay.to_string(), "0 <= ema_decay < 1");
+        }
+        if !(optimizer.clip_norm > 0.0) {
+            return refuse("optimizer.clip_norm", optimizer.clip_norm.to_string(), "above 0");
+        }
+        match (self.budget.steps, self.budget.seconds) {
+            (Some(steps), None) if steps > 0 => {}
+            (None, Some(seconds)) if seconds > 0.0 => {}
+            _ => return refuse("budget", format!("{:?}", self.budget), "either steps > 0 or seconds > 0"),
+        }
+        if self.log.log_every == 0 || self.log.validate_every == 0 || self.log.validation_maps == 0 {
+            return refuse("log", format!("{:?}", self.log), "each number at least 1");
+        }
+        match &self.masks {
+            None if self.measurements => return refuse("masks", "nothing".into(), "needed with measurements = true"),
+            Some(_) if !self.measurements => {
+                return refuse("masks", "a table".into(), "only with measurements = true");
+            }
+            Some(masks) => {
+                let shares =
+                    [masks.random_share, masks.farthest_share, masks.clustered_share, masks.gradient_share];
+                if !share(masks.empty_share) || !shares.into_iter().all(share) {
+                    return refuse("masks", format!("{masks:?}"), "each share 0 to 1");
+                }
+                if (shares.iter().sum::<f64>() - 1.0).abs() > 1e-9 {
+                    return refuse("masks", format!("{shares:?}"), "the four shares of layouts add up to 1");
+                }
+                if masks.min_count == 0 || masks.min_count > masks.max_count || masks.max_count > 1024 {
+                    return refuse("masks", format!("{masks:?}"), "1 <= min_count <= max_count <= 1024");
+                }
+            }
+            None => {}
+        }
+        Ok(self)
+    }
+
+    /// The context channels of the network, in order.
+    pub fn channels(&self) -> Vec<String> {
+        let measured: &[&str] = if self.measurements { &["measured", "measured_value"] } else { &[] };
+        gpara_tasks::radio::CHANNELS.iter().chain(measured).map(|name| name.to_string()).collect()
+    }
+
+    /// SHA-256 of all values; a checkpoint continues only under the same.
+    pub fn hash(&self) -> String {
+        let text = toml::to_string(self).expect("a configuration is plain values");
+        hex(&Sha256::digest(text.as_bytes()))
+    }
+}
+
+/// Lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

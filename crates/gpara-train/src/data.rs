@@ -1,0 +1,106 @@
+//! Radio maps in memory: layouts on the CPU, fields and contexts as tensors on the device.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use gpara::{Grid, Result, SeedTree};
+use gpara_tasks::radio::{self, RadioDataset, RadioMap, Split};
+use rayon::prelude::*;
+use tch::{Device, Tensor};
+
+use crate::config::Source;
+use crate::error::TrainError;
+use crate::masks::MapLayouts;
+
+/// One part of the data.
+#[derive(Debug)]
+pub(crate) struct Maps {
+    /// Names, in the order of the tensors' first dimension.
+    pub(crate) ids: Vec<String>,
+    /// Grid of every map.
+    pub(crate) grid: Grid,
+    /// What measurement layouts are drawn from; shared with the thread that draws them.
+    pub(crate) layouts: Arc<Vec<MapLayouts>>,
+    /// `[n, 1, H, W]` normalised fields.
+    pub(crate) fields: Tensor,
+    /// `[n, C, H, W]` context channels, without measurements.
+    pub(crate) contexts: Tensor,
+    /// `[n, 1, H, W]` 1 at valid cells, else 0.
+    pub(crate) valid: Tensor,
+}
+
+/// One map on the CPU.
+struct Prepared {
+    id: String,
+    grid: Grid,
+    layouts: MapLayouts,
+    field: Vec<f32>,
+    context: Vec<f32>,
+    valid: Vec<f32>,
+}
+
+/// Training and validation maps; `root` is the data's folder (not needed for `sample_city`).
+///
+/// # Errors
+/// Those of reading the data set; `InvalidInput` if the folder is needed and missing; `ShapeMismatch` if the maps differ
+/// in size.
+pub(crate) fn load(source: Source, root: Option<&Path>, seeds: SeedTree, limit: usize, device: Device) -> Result<(Maps, Maps)> {
+    match source {
+        Source::SampleCity => {
+            let mut maps = radio::sample_city()?;
+            let validation = maps.split_off(10);
+            let collect = |maps: Vec<RadioMap>| maps.into_par_iter().map(|map| prepare(map, seeds)).collect::<Vec<_>>();
+            Ok((on_device(collect(maps), device)?, on_device(collect(validation), device)?))
+        }
+        Source::Radio => {
+            let root = root.ok_or_else(|| TrainError::Setting {
+                key: "--data",
+                value: "nothing".into(),
+                allowed: "the folder of the data set, as the configuration has data = \"radio\"",
+            })?;
+            let dataset = RadioDataset::open(root)?;
+            let read = |ids: &[String]| -> Result<Vec<Prepared>> {
+                ids.par_iter().map(|id| Ok(prepare(dataset.load(id)?, seeds))).collect()
+            };
+            let validation = dataset.split(Split::Validation);
+            let validation = read(&validation[..limit.min(validation.len())])?;
+            Ok((on_device(read(dataset.split(Split::Train))?, device)?, on_device(validation, device)?))
+        }
+    }
+}
+
+fn prepare(map: RadioMap, seeds: SeedTree) -> Prepared {
+    let context = map.scene.context();
+    let valid = map.scene.valid();
+    let layouts = MapLayouts::new(valid, &map.field, &mut seeds.stream(&format!("layouts/{}", map.id)));
+    Prepared {
+        grid: map.scene.grid(),
+        layouts,
+        context: context.channels().iter().flat_map(|channel| channel.values.iter().copied()).collect(),
+        valid: valid.as_slice().iter().map(|&valid| f32::from(u8::from(valid))).collect(),
+        field: map.field,
+        id: map.id,
+    }
+}
+
+fn on_device(maps: Vec<Prepared>, device: Device) -> Result<Maps> {
+    let first = maps.first().ok_or_else(|| TrainError::Setting {
+        key: "data",
+        value: "no maps".into(),
+        allowed: "at least one map to train on and one to validate on",
+    })?;
+    let grid = first.grid;
+    if let Some(other) = maps.iter().find(|map| map.grid != grid) {
+        let reason = format!("map {} has another grid than {}: {} and {grid}", other.id, first.id, other.grid);
+        return Err(TrainError::Scene { name: "data".into(), reason }.into());
+    }
+    let (rows, cols) = (grid.rows() as i64, grid.cols() as i64);
+    let stack = |part: fn(&Prepared) -> &[f32]| {
+        let tensors: Vec<Tensor> =
+            maps.iter().map(|map| Tensor::from_slice(part(map)).view([-1, rows, cols])).collect();
+        Tensor::stack(&tensors, 0).to_device(device)
+    };
+    let (fields, contexts, valid) = (stack(|map| &map.field), stack(|map| &map.context), stack(|map| &map.valid));
+    let (ids, layouts) = maps.into_iter().map(|map| (map.id, map.layouts)).unzip();
+    Ok(Maps { ids, grid, layouts: Arc::new(layouts), fields, contexts, valid })
+}

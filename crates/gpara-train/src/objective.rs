@@ -1,0 +1,73 @@
+//! The loss of each role, and the clean estimate of a network's output.
+
+use gpara::NoiseSchedule;
+use tch::{Device, Kind, Reduction, Tensor};
+
+use crate::batches::Batch;
+use crate::config::{Output, Role, TrainConfig};
+use crate::unet::UNet;
+
+/// The forward process on the device.
+#[derive(Debug)]
+pub(crate) struct Objective {
+    role: Role,
+    output: Output,
+    /// `[T]` sqrt(alpha_bar).
+    signal: Tensor,
+    /// `[T]` sqrt(1 - alpha_bar).
+    noise: Tensor,
+}
+
+impl Objective {
+    /// The objective of a configuration.
+    pub(crate) fn new(config: &TrainConfig, schedule: &NoiseSchedule, device: Device) -> Self {
+        let of = |value: fn(f64) -> f64| {
+            let values: Vec<f32> =
+                (0..schedule.num_steps()).map(|timestep| value(schedule.alpha_bar(timestep)) as f32).collect();
+            Tensor::from_slice(&values).to_device(device)
+        };
+        let (signal, noise) = (of(f64::sqrt), of(|alpha_bar| (1.0 - alpha_bar).sqrt()));
+        Self { role: config.role, output: config.parameterization, signal, noise }
+    }
+
+    /// The mean loss of a batch.
+    ///
+    /// Prior: x_t = sqrt(alpha_bar) x0 + sqrt(1 - alpha_bar) eps (Eq. 1), mean squared error of the output over all cells.
+    /// Mean: x = 0, mean squared error over the valid cells of each map, then over maps.
+    pub(crate) fn loss(&self, network: &UNet, batch: &Batch) -> Tensor {
+        let t = batch.timesteps.to_kind(Kind::Float);
+        match self.role {
+            Role::Mean => {
+                let output = network.forward(&batch.clean.zeros_like(), &t, &batch.context, true);
+                let squares = (output - &batch.clean).square() * &batch.valid;
+                let sum = |tensor: Tensor| tensor.sum_dim_intlist([1, 2, 3].as_slice(), false, Kind::Float);
+                (sum(squares) / sum(batch.valid.shallow_clone())).mean(Kind::Float)
+            }
+            Role::Prior => {
+                let clean = &batch.clean;
+                let of = |values: &Tensor| values.index_select(0, &batch.timesteps).view([-1, 1, 1, 1]);
+                let (signal, noise) = (of(&self.signal), of(&self.noise));
+                let eps = clean.randn_like();
+                let noisy = &signal * clean + &noise * &eps;
+                let output = network.forward(&noisy, &t, &batch.context, true);
+                let target = match self.output {
+                    Output::Noise => eps,
+                    Output::Velocity => signal * eps - noise * clean,
+                    Output::Clean => clean.shallow_clone(),
+                };
+                output.mse_loss(&target, Reduction::Mean)
+            }
+        }
+    }
+}
+
+/// The clean estimate (Eq. 2) of an output at one timestep, clipped to [-1, 1].
+pub(crate) fn clean_estimate(output: Output, noisy: &Tensor, value: &Tensor, alpha_bar: f64) -> Tensor {
+    let (signal, noise) = (alpha_bar.sqrt(), (1.0 - alpha_bar).sqrt());
+    let clean = match output {
+        Output::Noise => (noisy - value * noise) / signal,
+        Output::Velocity => noisy * signal - value * noise,
+        Output::Clean => value.shallow_clone(),
+    };
+    clean.clamp(-1.0, 1.0)
+}

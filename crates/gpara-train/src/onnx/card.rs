@@ -1,0 +1,123 @@
+//! The model card beside an exported network; `gpara_nn::Card` reads it, and its tests read one written here.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use gpara::{Result, SeedTree};
+
+use super::parity::Inputs;
+use crate::config::{Output, Role, Source};
+use crate::unet::UNet;
+use crate::weights::RunFacts;
+
+/// Seed of the golden inputs.
+const GOLDEN_SEED: u64 = 20_261_128;
+/// Number of golden output values.
+const NUM_GOLDEN: usize = 8;
+/// Largest difference `verify` allows, in units of the output.
+const GOLDEN_TOLERANCE: f64 = 1e-3;
+
+#[derive(Debug, Serialize)]
+pub(super) struct ModelCard {
+    name: String,
+    task: &'static str,
+    role: Role,
+    parameterization: Output,
+    sees_measurements: bool,
+    channels: Vec<String>,
+    value_range: [f64; 2],
+    units: &'static str,
+    grid: [usize; 2],
+    size_multiple: usize,
+    data: String,
+    licence: &'static str,
+    seed: u64,
+    steps: u64,
+    training_seconds: f64,
+    device: String,
+    sha256: String,
+    schedule: Schedule,
+    validation: BTreeMap<String, f64>,
+    golden: Golden,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Schedule {
+    Linear { first: f64, last: f64, steps: usize },
+}
+
+#[derive(Debug, Serialize)]
+struct Golden {
+    seed: u64,
+    timestep: usize,
+    grid: [usize; 2],
+    nodes: Vec<usize>,
+    values: Vec<f64>,
+    tolerance: f64,
+}
+
+impl ModelCard {
+    /// The card of `network` as a run made it.
+    pub(super) fn new(network: &UNet, facts: &RunFacts, sha256: &str) -> Result<Self> {
+        let config = &facts.config;
+        let schedule = Schedule::Linear { first: 1e-4, last: 0.02, steps: 1000 };
+        let timestep = match config.role {
+            Role::Prior => 500,
+            Role::Mean => 999,
+        };
+        let maps = match config.data {
+            Source::Radio => "simulated path gain maps on building masks of RadioMapSeer, halved mask-aware",
+            Source::SampleCity => "the embedded sample city",
+        };
+        Ok(Self {
+            name: config.name.clone(),
+            task: "radio",
+            role: config.role,
+            parameterization: config.parameterization,
+            sees_measurements: config.measurements,
+            channels: config.channels(),
+            value_range: [-1.0, 1.0],
+            units: "2 gray / 255 - 1; one gray is 0.389 dB of path gain",
+            grid: facts.grid,
+            size_multiple: network.config.side_multiple(),
+            data: format!("{} {maps}", facts.num_maps),
+            licence: "MIT OR Apache-2.0",
+            seed: config.seed,
+            steps: facts.steps,
+            training_seconds: facts.seconds,
+            device: facts.device.clone(),
+            sha256: sha256.into(),
+            schedule,
+            validation: facts.validation.iter().cloned().collect(),
+            golden: Golden::compute(network, timestep)?,
+        })
+    }
+
+    pub(super) fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a card has only plain values")
+    }
+}
+
+impl Golden {
+    /// Output values of libtorch on inputs from a seed, drawn as `gpara_nn::GoldenCheck` says.
+    fn compute(network: &UNet, timestep: usize) -> Result<Self> {
+        let side = 8 * network.config.side_multiple();
+        let (tree, num_nodes) = (SeedTree::new(GOLDEN_SEED), side * side);
+        let mut stream = tree.stream("golden/x");
+        let noisy = (0..num_nodes).map(|_| stream.normal() as f32).collect();
+        let context = (0..network.config.in_channels - 1)
+            .flat_map(|channel| {
+                let mut stream = tree.stream(&format!("golden/context/{channel}"));
+                (0..num_nodes).map(move |_| stream.uniform() as f32)
+            })
+            .collect();
+        let inputs = Inputs { shape: [side, side], noisy, timesteps: vec![timestep as f32], context };
+        let output = inputs.through_libtorch(network)?;
+        // One node in each eighth of the rows, in different columns; the first and the last are corners.
+        let nodes: Vec<usize> = (0..NUM_GOLDEN).map(|at| at * (num_nodes - 1) / (NUM_GOLDEN - 1)).collect();
+        let values = nodes.iter().map(|&node| f64::from(output[node])).collect();
+        Ok(Self { seed: GOLDEN_SEED, timestep, grid: [side, side], nodes, values, tolerance: GOLDEN_TOLERANCE })
+    }
+}

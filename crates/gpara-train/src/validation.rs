@@ -1,0 +1,173 @@
+//! RMSE on validation maps, in gray / 255 over valid cells, mean over maps.
+
+use gpara::{NoiseSchedule, Result, SeedTree};
+use tch::{Kind, Tensor};
+
+use crate::batches::with_measurements;
+use crate::config::{Role, TrainConfig};
+use crate::data::Maps;
+use crate::masks::Layout;
+use crate::objective::clean_estimate;
+use crate::unet::UNet;
+
+/// Samples of the prior that are averaged.
+const SAMPLES: i64 = 4;
+
+/// Steps of the respaced reverse chain.
+const CHAIN_STEPS: usize = 5;
+
+/// Maps evaluated at once.
+const BATCH: i64 = 32;
+
+/// Which cells are measured.
+#[derive(Debug, Clone, Copy)]
+enum Measured {
+    Nothing,
+    Farthest(usize),
+    Random(usize),
+}
+
+/// Named errors of a network, the first being the one to watch.
+///
+/// # Errors
+/// None for the schedules used here.
+pub(crate) fn validate(
+    network: &UNet,
+    config: &TrainConfig,
+    maps: &Maps,
+    schedule: &NoiseSchedule,
+) -> Result<Vec<(&'static str, f64)>> {
+    let mut checks = Vec::new();
+    match config.role {
+        Role::Mean if config.measurements => {
+            for (name, measured) in [
+                ("farthest_491", Measured::Farthest(491)),
+                ("farthest_164", Measured::Farthest(164)),
+                ("random_491", Measured::Random(491)),
+                ("empty", Measured::Nothing),
+            ] {
+                checks.push((name, Estimate::OneStep, measured));
+            }
+        }
+        Role::Mean => checks.push(("empty", Estimate::OneStep, Measured::Nothing)),
+        Role::Prior => {
+            checks.push(("empty_five_steps_mean_of_4", Estimate::MeanOfSamples, Measured::Nothing));
+            checks.push(("empty_one_step", Estimate::OneStep, Measured::Nothing));
+            if config.measurements {
+                checks.push(("farthest_491_five_steps_mean_of_4", Estimate::MeanOfSamples, Measured::Farthest(491)));
+                checks.push(("farthest_491_one_step", Estimate::OneStep, Measured::Farthest(491)));
+            }
+        }
+    }
+    tch::no_grad(|| {
+        checks
+            .into_iter()
+            .map(|(name, estimate, measured)| Ok((name, error(network, config, maps, schedule, estimate, measured)?)))
+            .collect()
+    })
+}
+
+/// How the field is estimated.
+#[derive(Debug, Clone, Copy)]
+enum Estimate {
+    OneStep,
+    MeanOfSamples,
+}
+
+fn error(
+    network: &UNet,
+    config: &TrainConfig,
+    maps: &Maps,
+    schedule: &NoiseSchedule,
+    estimate: Estimate,
+    measured: Measured,
+) -> Result<f64> {
+    // The same noise at every validation, so that a curve shows the network and not the draw.
+    tch::manual_seed(SeedTree::new(config.seed).stream("validation").index(1 << 31) as i64);
+    let num_maps = maps.ids.len() as i64;
+    let mut total = 0.0;
+    for first in (0..num_maps).step_by(BATCH as usize) {
+        let count = BATCH.min(num_maps - first);
+        let clean = maps.fields.narrow(0, first, count);
+        let mut context = maps.contexts.narrow(0, first, count);
+        if config.measurements {
+            let mask = mask(config, maps, first as usize, count as usize, measured).to_device(clean.device());
+            context = with_measurements(&context, &mask.view_as(&clean), &clean);
+        }
+        let field = match estimate {
+            Estimate::OneStep => one_step(network, config, schedule, &clean, &context),
+            Estimate::MeanOfSamples => mean_of_samples(network, config, schedule, &clean, &context)?,
+        };
+        let valid = maps.valid.narrow(0, first, count);
+        let sum = |tensor: &Tensor| tensor.sum_dim_intlist([1, 2, 3].as_slice(), false, Kind::Double);
+        let squares = (field - clean).square() * &valid;
+        let rmse: Tensor = (sum(&squares) / sum(&valid)).sqrt();
+        total += rmse.sum(Kind::Double).double_value(&[]);
+    }
+    // Normalised values span 2, gray / 255 spans 1.
+    Ok(0.5 * total / num_maps as f64)
+}
+
+/// `[count, num_nodes]`, 1 = measured.
+fn mask(config: &TrainConfig, maps: &Maps, first: usize, count: usize, measured: Measured) -> Tensor {
+    let num_nodes = maps.grid.num_nodes();
+    let mut values = vec![0f32; count * num_nodes];
+    for (map, cells) in (first..first + count).zip(values.chunks_exact_mut(num_nodes)) {
+        let layouts = &maps.layouts[map];
+        let nodes = match measured {
+            Measured::Nothing => Vec::new(),
+            Measured::Farthest(count) => layouts.farthest(count).to_vec(),
+            Measured::Random(count) => {
+                let name = format!("validation/{}", maps.ids[map]);
+                layouts.draw(Layout::Random, count, &mut SeedTree::new(config.seed).stream(&name))
+            }
+        };
+        nodes.into_iter().for_each(|node| cells[node as usize] = 1.0);
+    }
+    Tensor::from_slice(&values)
+}
+
+fn one_step(
+    network: &UNet,
+    config: &TrainConfig,
+    schedule: &NoiseSchedule,
+    like: &Tensor,
+    context: &Tensor,
+) -> Tensor {
+    let last = schedule.num_steps() - 1;
+    let noisy = match config.role {
+        Role::Mean => like.zeros_like(),
+        Role::Prior => like.randn_like(),
+    };
+    let output = network.forward(&noisy, &timestep(last, like), context, false);
+    clean_estimate(config.parameterization, &noisy, &output, schedule.alpha_bar(last))
+}
+
+/// Respaced ancestral sampling, without noise in the last step.
+fn mean_of_samples(
+    network: &UNet,
+    config: &TrainConfig,
+    schedule: &NoiseSchedule,
+    like: &Tensor,
+    context: &Tensor,
+) -> Result<Tensor> {
+    let steps = schedule.respace(&schedule.spaced_timesteps(CHAIN_STEPS)?)?;
+    let mut sum = like.zeros_like();
+    for _ in 0..SAMPLES {
+        let mut noisy = like.randn_like();
+        for step in &steps {
+            let output = network.forward(&noisy, &timestep(step.timestep, like), context, false);
+            let clean = clean_estimate(config.parameterization, &noisy, &output, step.alpha_bar);
+            let coefficients = step.coefficients;
+            noisy = clean * coefficients.clean
+                + &noisy * coefficients.noisy
+                + like.randn_like() * coefficients.noise_variance.sqrt();
+        }
+        sum += noisy;
+    }
+    Ok(sum / SAMPLES)
+}
+
+fn timestep(timestep: usize, like: &Tensor) -> Tensor {
+    Tensor::full([like.size()[0]], timestep as f64, (Kind::Float, like.device()))
+}

@@ -1,0 +1,68 @@
+//! The averaged weights as they leave training: f16, named as the variables, with the facts of the run beside them.
+
+use std::path::Path;
+
+use gpara::Result;
+use serde::{Deserialize, Serialize};
+use tch::{Device, Kind, Tensor, nn};
+
+use crate::config::TrainConfig;
+use crate::error::TrainError;
+use crate::files::{read_tensors, write_tensors};
+use crate::flat::FlatParameters;
+use crate::unet::UNet;
+
+/// Facts of a run that the model card tells.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunFacts {
+    /// The configuration of the run.
+    pub config: TrainConfig,
+    /// Steps done.
+    pub steps: u64,
+    /// Seconds of training.
+    pub seconds: f64,
+    /// Where it was trained, e.g. `Cuda(0)`.
+    pub device: String,
+    /// Number of training maps.
+    pub num_maps: usize,
+    /// Sides of the grid, rows first.
+    pub grid: [usize; 2],
+    /// Last validation: name and RMSE in gray / 255.
+    pub validation: Vec<(String, f64)>,
+}
+
+/// Key of the facts in the file's header.
+const FACTS: &str = "facts";
+
+/// Writes the averaged weights, rounded to f16.
+///
+/// # Errors
+/// `Io` if the file cannot be written.
+pub(crate) fn write(path: &Path, flat: &FlatParameters, facts: &RunFacts) -> Result<()> {
+    let tensors: Vec<(String, Tensor)> =
+        flat.averaged().into_iter().map(|(name, tensor)| (name, tensor.to_kind(Kind::Half))).collect();
+    let facts = toml::to_string(facts).expect("facts are plain values");
+    write_tensors(path, &tensors, [(FACTS.to_string(), facts)].into())
+}
+
+/// A network with stored weights (as f32 of the f16 values), the variables that hold them, and the facts of the run.
+///
+/// # Errors
+/// `Io` if the file cannot be read; `Incompatible` if it lacks the facts or a tensor of the network, or has others.
+pub fn read(path: &Path, device: Device) -> Result<(UNet, nn::VarStore, RunFacts)> {
+    let (mut tensors, text) = read_tensors(path)?;
+    let refuse = |reason: String| TrainError::File { path: path.into(), reason };
+    let facts = text.get(FACTS).ok_or_else(|| refuse("the facts of its run are missing".into()))?;
+    let facts: RunFacts = toml::from_str(facts).map_err(|error| refuse(error.to_string()))?;
+    let store = nn::VarStore::new(device);
+    let network = UNet::new(&store.root(), &facts.config.network)?;
+    for (name, mut variable) in store.variables() {
+        let stored = tensors.remove(&name).filter(|tensor| tensor.size() == variable.size());
+        let stored = stored.ok_or_else(|| refuse(format!("tensor `{name}` {:?} is missing", variable.size())))?;
+        tch::no_grad(|| variable.copy_(&stored));
+    }
+    if let Some(name) = tensors.keys().min() {
+        return Err(refuse(format!("tensor `{name}` belongs to no part of the network")).into());
+    }
+    Ok((network, store, facts))
+}
