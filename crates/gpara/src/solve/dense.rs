@@ -15,8 +15,22 @@ impl Matrix {
 
     /// A copy of what a view shows.
     pub(super) fn copy_of(view: View<'_>) -> Self {
-        let data = (0..view.rows).flat_map(|row| (0..view.cols).map(move |col| view.at(row, col))).collect();
-        Self { rows: view.rows, cols: view.cols, data }
+        let mut copy = Self::zeros(view.rows, view.cols);
+        if view.is_empty() {
+            return copy;
+        }
+        for (row, target) in copy.data.chunks_exact_mut(view.cols).enumerate() {
+            let source = &view.data[row * view.row_stride..];
+            if view.col_stride == 1 {
+                target.copy_from_slice(&source[..view.cols]);
+            } else {
+                target
+                    .iter_mut()
+                    .zip(source.iter().step_by(view.col_stride))
+                    .for_each(|(target, source)| *target = *source);
+            }
+        }
+        copy
     }
 
     pub(super) fn row(&self, row: usize) -> &[f64] {
@@ -70,8 +84,8 @@ impl View<'_> {
         Self { data, rows: cols, cols: rows, row_stride: col_stride, col_stride: row_stride }
     }
 
-    fn at(&self, row: usize, col: usize) -> f64 {
-        self.data[row * self.row_stride + col * self.col_stride]
+    fn is_empty(&self) -> bool {
+        self.rows == 0 || self.cols == 0
     }
 }
 
@@ -99,7 +113,7 @@ impl Workspace {
     pub(super) fn add_product(&mut self, c: &mut Matrix, scale: f64, a: View<'_>, b: View<'_>, part: Part) {
         let inner = a.cols;
         debug_assert!(c.rows == a.rows && c.cols == b.cols && inner == b.rows);
-        if inner == 0 {
+        if a.is_empty() || b.is_empty() {
             return;
         }
         pack::<TILE_ROWS>(&mut self.left, a);
@@ -242,11 +256,15 @@ mod tests {
         matrix
     }
 
+    fn at(view: View<'_>, row: usize, col: usize) -> f64 {
+        view.data[row * view.row_stride + col * view.col_stride]
+    }
+
     fn naive(a: View<'_>, b: View<'_>) -> Matrix {
         let mut c = Matrix::zeros(a.rows, b.cols);
         for row in 0..a.rows {
             for col in 0..b.cols {
-                c.data[row * b.cols + col] = (0..a.cols).map(|k| a.at(row, k) * b.at(k, col)).sum();
+                c.data[row * b.cols + col] = (0..a.cols).map(|k| at(a, row, k) * at(b, k, col)).sum();
             }
         }
         c
