@@ -1,0 +1,39 @@
+//! Embeds every model of `models/` (NAME.onnx with its card NAME.toml) in the binary.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn main() {
+    let root = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
+    let models = root.join("models");
+    println!("cargo::rerun-if-changed={}", models.display());
+    let mut networks: Vec<PathBuf> = match fs::read_dir(&models) {
+        Ok(entries) => entries.map(|entry| entry.expect("models/ can be listed").path()).collect(),
+        Err(_) => Vec::new(),
+    };
+    networks.retain(|path| path.extension().is_some_and(|extension| extension == "onnx"));
+    networks.sort();
+
+    let mut source = String::from("pub(crate) const EMBEDDED_MODELS: &[EmbeddedModel] = &[\n");
+    for network in networks {
+        let card = network.with_extension("toml");
+        assert!(card.exists(), "{} has no card {}", network.display(), card.display());
+        println!("cargo::rerun-if-changed={}", network.display());
+        println!("cargo::rerun-if-changed={}", card.display());
+        let name = network.file_stem().and_then(|name| name.to_str()).expect("model names are UTF-8");
+        let (network, card) = (absolute(&network), absolute(&card));
+        writeln!(
+            source,
+            "    EmbeddedModel {{ name: {name:?}, onnx: include_bytes!({network:?}), card: include_str!({card:?}) }},"
+        )
+        .expect("a String takes any text");
+    }
+    source.push_str("];\n");
+    let target = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("embedded_models.rs");
+    fs::write(&target, source).expect("the build folder is writable");
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}

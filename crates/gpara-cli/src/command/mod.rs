@@ -1,0 +1,4 @@
+//! One file a command.
+
+pub(crate) mod demo;
+pub(crate) mod models;

@@ -1,0 +1,8 @@
+//! Pictures of fields: colour maps, maps with title, colour bar, units and legend, as 8-bit RGB.
+
+mod canvas;
+mod color_map;
+mod map_picture;
+
+pub(crate) use color_map::{ColorMap, INVALID_COLOR, Rgb};
+pub(crate) use map_picture::{MapPicture, Mark, MarkKind, ValueScale, tick_values};

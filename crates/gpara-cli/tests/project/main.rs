@@ -1,0 +1,17 @@
+//! Checks of the project itself: dependency rule, licences, the equation table, the README.
+
+mod architecture;
+mod equations;
+
+use std::path::{Path, PathBuf};
+
+/// The root of the workspace.
+fn workspace_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The text of a file of the workspace.
+fn read(path: &str) -> String {
+    let path = workspace_root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
