@@ -1,1 +1,5 @@
-//! (being written)
+//! Tasks of gpara: where scenes and fields come from, which units they carry, which cells are valid.
+//!
+//! [`radio`] turns building masks and gain maps into contexts and normalised fields.
+
+pub mod radio;

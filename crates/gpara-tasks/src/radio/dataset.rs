@@ -1,0 +1,118 @@
+//! Folders of radio maps in RadioMapSeer's layout: buildings, antennas, gain maps, a split.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use gpara::Result;
+use serde::de::DeserializeOwned;
+
+use super::error::RadioError;
+use super::gray::Gray;
+use super::scene::RadioScene;
+
+/// Part of a data set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Split {
+    /// For fitting.
+    Train,
+    /// For choosing settings.
+    Validation,
+    /// For reported numbers only.
+    Test,
+}
+
+impl Split {
+    /// The key of this part in `split.json`.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Validation => "val",
+            Self::Test => "test",
+        }
+    }
+}
+
+/// One radio map: a scene and its normalised gain.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RadioMap {
+    /// `MAP_TRANSMITTER`, e.g. `12_0`.
+    pub id: String,
+    /// Buildings and transmitter.
+    pub scene: RadioScene,
+    /// One value a node, `2 gray / 255 - 1`; -1 at invalid cells.
+    pub field: Vec<f32>,
+}
+
+/// A folder of radio maps, 1 m per pixel, read at half the resolution of its files.
+///
+/// Layout: `png/buildings_complete/M.png`, `antenna/M.json` (`[[x, y], ...]`, x = column), `gain/RayLaunch/M_T.png`,
+/// `split.json` (`train`, `val`, `test`: lists of `"M_T"`).
+#[derive(Debug, Clone)]
+pub struct RadioDataset {
+    root: PathBuf,
+    splits: BTreeMap<String, Vec<String>>,
+}
+
+/// Side of a pixel of the files, in metres.
+const METERS_PER_PIXEL: f64 = 1.0;
+
+impl RadioDataset {
+    /// Opens a folder; the maps themselves are read by [`load`](Self::load).
+    ///
+    /// # Errors
+    /// `Io` if `split.json` cannot be read, `InvalidInput` if it lacks one of the three lists.
+    pub fn open(root: &Path) -> Result<Self> {
+        let path = root.join("split.json");
+        let splits: BTreeMap<String, Vec<String>> = read_json(&path)?;
+        for split in [Split::Train, Split::Validation, Split::Test] {
+            if !splits.contains_key(split.key()) {
+                let reason = format!("the list `{}` is missing", split.key());
+                return Err(RadioError::Json { path, reason }.into());
+            }
+        }
+        Ok(Self { root: root.into(), splits })
+    }
+
+    /// The ids `M_T` of one part, in the order of `split.json`.
+    pub fn split(&self, split: Split) -> &[String] {
+        &self.splits[split.key()]
+    }
+
+    /// Reads one map by its id.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an id that is not `M_T`, a transmitter the map lacks, a mask value other than 0 and 255;
+    /// `ShapeMismatch` if gain and buildings differ in size; `Io` if a file cannot be read.
+    pub fn load(&self, id: &str) -> Result<RadioMap> {
+        let parts = id.split_once('_').filter(|(map, _)| is_number(map));
+        let (map, transmitter) = parts
+            .and_then(|(map, transmitter)| Some((map, transmitter.parse::<usize>().ok()?)))
+            .ok_or_else(|| RadioError::Id { id: id.into() })?;
+
+        let antennas: Vec<(usize, usize)> = read_json(&self.root.join(format!("antenna/{map}.json")))?;
+        let &(col, row) = antennas.get(transmitter).ok_or_else(|| RadioError::NoTransmitter {
+            map: map.into(),
+            transmitter,
+            count: antennas.len(),
+        })?;
+        let buildings_path = self.root.join(format!("png/buildings_complete/{map}.png"));
+        let buildings = Gray::read(&buildings_path)?;
+        let grid = buildings.grid;
+        let built = buildings.into_buildings(&buildings_path)?;
+        let gain = Gray::read(&self.root.join(format!("gain/RayLaunch/{id}.png")))?;
+        let scene = RadioScene::from_halved_mask(grid, built, (row, col), METERS_PER_PIXEL)?;
+        let field = scene.field_from_gray(gain.grid, &gain.values)?;
+        Ok(RadioMap { id: id.into(), scene, field })
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let bytes = std::fs::read(path).map_err(|source| RadioError::Read { path: path.into(), source })?;
+    let value = serde_json::from_slice(&bytes)
+        .map_err(|error| RadioError::Json { path: path.into(), reason: error.to_string() })?;
+    Ok(value)
+}
