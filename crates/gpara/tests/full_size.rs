@@ -1,0 +1,78 @@
+//! The exact engine at the size of the paper's radio task, checked by what it must satisfy rather than by a dense matrix.
+
+#![allow(clippy::unwrap_used, reason = "a failed step of a test should panic")]
+
+use gpara::{
+    Conductances, Grid, MeanSolver, Observation, Observations, Posterior, ResidualPrecision, RiskWeights, SeedTree,
+    ValidMask,
+};
+
+/// 128x128 with blocks of invalid cells.
+fn mask() -> ValidMask {
+    let grid = Grid::new(128, 128).unwrap();
+    let is_valid = |node: usize| {
+        let (row, col) = grid.row_col(node);
+        !(row % 32 > 20 && col % 40 > 25)
+    };
+    ValidMask::new(grid, (0..grid.num_nodes()).map(is_valid).collect()).unwrap()
+}
+
+fn posterior(tau: f64, num_observed: usize) -> Posterior {
+    let valid = mask();
+    let grid = valid.grid();
+    let mut stream = SeedTree::new(3).stream("full size");
+    let logits: Vec<f64> = (0..4 * grid.num_nodes()).map(|_| 1.5 * stream.normal()).collect();
+    let prior = ResidualPrecision::new(Conductances::from_logits(&logits, &valid).unwrap(), tau, 0.8).unwrap();
+    let nodes: Vec<usize> = valid.nodes().collect();
+    let measured: Vec<_> = (0..num_observed)
+        .map(|_| nodes[stream.index(nodes.len())])
+        .map(|node| Observation { node, value: (node % 7) as f64 - 3.0, noise_std: 1e-4 })
+        .collect();
+    let mut observations = Observations::none(grid);
+    observations.add(&valid, &measured).unwrap();
+    Posterior::new(&prior, &observations).unwrap()
+}
+
+#[test]
+fn columns_variances_and_numerators_agree_with_the_precision() {
+    let posterior = posterior(0.0625, 200);
+    let num_nodes = posterior.grid().num_nodes();
+    let mut stream = SeedTree::new(3).stream("weights");
+    let weights = RiskWeights::from_values((0..num_nodes).map(|_| stream.uniform()).collect()).unwrap();
+    let (variances, numerators) = posterior.variances_and_numerators(&weights).unwrap();
+    assert_eq!(variances, posterior.variances().unwrap());
+    for _ in 0..40 {
+        let node = stream.index(num_nodes);
+        let column = posterior.covariance_column(node).unwrap();
+        let back = posterior.precision().apply(&column);
+        for (at, value) in back.iter().enumerate() {
+            let unit = if at == node { 1.0 } else { 0.0 };
+            assert!((value - unit).abs() < 1e-11, "node {node}");
+        }
+        let square: f64 = column.iter().zip(weights.as_slice()).map(|(u, w)| w * u * u).sum();
+        assert!((variances[node] - column[node]).abs() <= 1e-12 * column[node], "node {node}");
+        assert!((numerators[node] - square).abs() <= 1e-11 * square, "node {node}");
+    }
+}
+
+#[test]
+fn parity_pcg_mean_converges_to_the_exact_mean() {
+    let posterior = posterior(0.0625, 200);
+    let prediction = vec![0.25; posterior.grid().num_nodes()];
+    let (exact, _) = posterior.mean_correction(&prediction, MeanSolver::Exact).unwrap();
+    let solver = MeanSolver::Pcg { max_iterations: 1000, rel_tolerance: 1e-12 };
+    let (mean, _) = posterior.mean_correction(&prediction, solver).unwrap();
+    let worst = mean.iter().zip(&exact).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    assert!(worst < 1e-10, "{worst:e}");
+}
+
+#[test]
+fn small_residual_precision_without_measurements_keeps_its_digits() {
+    // The Laplacian vanishes on constants, so Sigma 1 = 1 / tau exactly; rounding is amplified by about lambda d / tau.
+    for (tau, tolerance) in [(1e-2, 1e-12), (1e-4, 1e-10), (1e-6, 1e-8), (1e-8, 1e-6)] {
+        let posterior = posterior(tau, 0);
+        let solution = posterior.solve(&vec![1.0; posterior.grid().num_nodes()]).unwrap();
+        let worst = solution.iter().map(|value| (value * tau - 1.0).abs()).fold(0.0, f64::max);
+        assert!(worst < tolerance, "tau {tau:e}: {worst:e}");
+    }
+}
