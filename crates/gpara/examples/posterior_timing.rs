@@ -1,4 +1,5 @@
-//! Times the operations of one acquisition refresh: `cargo run --release -p gpara --example posterior_timing [ROWS COLS OBSERVATIONS]`.
+//! Times the operations of one acquisition refresh:
+//! `cargo run --release -p gpara --example posterior_timing [ROWS COLS OBSERVATIONS]`.
 //!
 //! One thread; medians of repeated runs; a synthetic graph with smooth logits and the constants of the paper's radio task.
 

@@ -8,7 +8,7 @@ use thiserror::Error as ThisError;
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::graph::{Conductances, EDGE_OFFSETS};
 use crate::grid::Grid;
-use crate::observations::Observations;
+use crate::observations::{Observation, Observations};
 use crate::solve::Dissection;
 
 /// Q_g = tau I + lambda L_g, the prior precision of the residual (Eq. 8). Cloning shares the data.
@@ -101,14 +101,20 @@ impl PosteriorPrecision {
     /// Adds `1 / noise_std^2` of every measurement to the diagonal of Q_g.
     ///
     /// # Errors
-    /// `ShapeMismatch` if the observations belong to another grid.
+    /// `ShapeMismatch` if the observations belong to another grid, `InvalidInput` if a noise is so small that its inverse
+    /// square overflows.
     pub fn new(prior: &ResidualPrecision, observations: &Observations) -> Result<Self> {
         if prior.grid() != observations.grid() {
             return Err(PrecisionError::Grid { graph: prior.grid(), observations: observations.grid() }.into());
         }
         let mut diagonal = prior.diagonal().to_vec();
         for observation in observations.iter() {
-            diagonal[observation.node] += observation.noise_std.powi(-2);
+            let precision = observation.noise_std.powi(-2);
+            if !precision.is_finite() {
+                let Observation { node, noise_std, .. } = *observation;
+                return Err(PrecisionError::Noise { node, noise_std }.into());
+            }
+            diagonal[observation.node] += precision;
         }
         Ok(Self { prior: prior.clone(), diagonal })
     }
@@ -232,12 +238,14 @@ enum PrecisionError {
     GraphCoupling { graph_coupling: f64 },
     #[error("observations of a {observations} grid do not fit the {graph} graph")]
     Grid { graph: Grid, observations: Grid },
+    #[error("noise standard deviation {noise_std:e} at node {node} is too small, it must be at least 1e-150")]
+    Noise { node: usize, noise_std: f64 },
 }
 
 impl ErrorDetail for PrecisionError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::ResidualPrecision { .. } | Self::GraphCoupling { .. } => ErrorKind::InvalidInput,
+            Self::ResidualPrecision { .. } | Self::GraphCoupling { .. } | Self::Noise { .. } => ErrorKind::InvalidInput,
             Self::Grid { .. } => ErrorKind::ShapeMismatch,
         }
     }
@@ -247,7 +255,6 @@ impl ErrorDetail for PrecisionError {
 mod tests {
     use super::*;
     use crate::grid::ValidMask;
-    use crate::observations::Observation;
 
     fn uniform(rows: usize, cols: usize) -> Conductances {
         let valid = ValidMask::all(Grid::new(rows, cols).unwrap());
@@ -277,6 +284,19 @@ mod tests {
         let prior = ResidualPrecision::new(uniform(2, 2), 1.0, 1.0).unwrap();
         let other = Observations::none(Grid::new(2, 3).unwrap());
         assert_eq!(PosteriorPrecision::new(&prior, &other).unwrap_err().kind(), ErrorKind::ShapeMismatch);
+    }
+
+    #[test]
+    fn noise_whose_inverse_square_overflows_is_refused() {
+        let prior = ResidualPrecision::new(uniform(2, 2), 1.0, 1.0).unwrap();
+        let with_noise = |noise_std| {
+            let mut observations = Observations::none(prior.grid());
+            let row = Observation { node: 1, value: 0.0, noise_std };
+            observations.add(&ValidMask::all(prior.grid()), &[row]).unwrap();
+            PosteriorPrecision::new(&prior, &observations).map(|_| ())
+        };
+        assert_eq!(with_noise(1e-160).unwrap_err().kind(), ErrorKind::InvalidInput);
+        with_noise(1e-150).unwrap();
     }
 
     #[test]

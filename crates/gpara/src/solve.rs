@@ -3,7 +3,6 @@
 mod dense;
 mod dissection;
 mod factor;
-
 mod jacobi;
 mod pcg;
 mod selected;
