@@ -11,23 +11,30 @@
 
 mod batch;
 mod context;
+mod counting_denoiser;
 mod denoiser;
+mod ensemble_cache;
 mod error;
+mod gaussian_denoiser;
+mod gaussian_field;
 mod graph;
 mod grid;
 mod mean;
 mod measurement_source;
 mod metrics;
 mod observations;
+mod policy;
 mod posterior;
 mod precision;
 mod prior;
 mod probing;
+mod reconstruct;
 mod reverse_chain;
 mod risk;
 mod schedule;
 mod scorer;
 mod seed;
+mod session;
 mod solve;
 mod symmetry;
 mod utility;
@@ -35,23 +42,36 @@ mod value_range;
 
 pub use batch::{BatchInput, BatchRule, probe_overlap, select_batch};
 pub use context::{Channel, Context};
+pub use counting_denoiser::CountingDenoiser;
 pub use denoiser::{Denoiser, DenoiserInput};
+pub use ensemble_cache::EnsembleCache;
 pub use error::{Error, ErrorDetail, ErrorKind, Result};
+pub use gaussian_denoiser::GaussianDenoiser;
+pub use gaussian_field::sample_residual;
 pub use graph::{Conductances, EDGE_OFFSETS, EdgeAware, GraphDescriptor, GraphPredictor, UniformGraph, edge_mask};
 pub use grid::{Grid, ValidMask};
 pub use mean::MeanPredictor;
 pub use measurement_source::{FieldSource, MeasurementSource};
 pub use metrics::{FieldErrors, errors_over_unobserved, errors_over_valid};
 pub use observations::{Observation, Observations};
+pub use policy::{
+    AcquisitionInput, FarthestPoint, FirstPoint, Gpara, GparaSettings, MaxVariance, Policy, Random, RiskRule, SelectedPoint,
+    Selection,
+};
 pub use posterior::{Correction, Posterior};
 pub use precision::{PosteriorPrecision, ResidualPrecision};
 pub use prior::{PriorEnsemble, sample_prior};
 pub use probing::rademacher_probes;
+pub use reconstruct::{
+    CorrectionSchedule, GaussianReconstructor, GaussianSettings, MeanReconstructor, MeanSettings, PriorMean, Reconstruction,
+    ReconstructionInput, Reconstructor, StdScale, StdSource, TrajectoryReconstructor, TrajectorySettings,
+};
 pub use reverse_chain::SamplerSettings;
 pub use risk::{EnsembleMoments, RiskSettings, RiskWeights, mean_variance};
 pub use schedule::{NoiseSchedule, Parameterization, ReverseCoefficients, ReverseStep};
 pub use scorer::{AcquisitionState, Scorer, ZeroScorer, calibrated_score, normalized_utility};
 pub use seed::{SeedTree, Stream};
+pub use session::{AcquisitionModel, AcquisitionSession, RoundRecord, SessionSettings, run_to_end};
 pub use solve::{MeanSolver, SolveInfo, Stop};
 pub use symmetry::{Symmetry, SymmetrySet};
 pub use utility::{UtilityMethod, UtilityMoments};

@@ -48,12 +48,7 @@ pub fn errors_over_unobserved(
 }
 
 /// Errors over the given nodes.
-fn errors_over(
-    estimate: &[f64],
-    truth: &[f64],
-    grid: Grid,
-    nodes: impl Iterator<Item = usize>,
-) -> Result<FieldErrors> {
+fn errors_over(estimate: &[f64], truth: &[f64], grid: Grid, nodes: impl Iterator<Item = usize>) -> Result<FieldErrors> {
     for (field, values) in [("estimate", estimate), ("truth", truth)] {
         if values.len() != grid.num_nodes() {
             return Err(MetricError::Length { field, found: values.len(), grid }.into());

@@ -5,8 +5,10 @@ use thiserror::Error as ThisError;
 use crate::context::Context;
 use crate::denoiser::Denoiser;
 use crate::error::{ErrorDetail, ErrorKind, Result};
+use crate::grid::Grid;
 use crate::observations::Observations;
 use crate::reverse_chain::{SamplerSettings, Scene, run_reverse_chain};
+use crate::risk::EnsembleMoments;
 use crate::seed::SeedTree;
 
 /// Samples of the prior, `[ensemble_size, num_nodes]`.
@@ -68,24 +70,12 @@ impl PriorEnsemble {
         mean
     }
 
-    /// The empirical variance of each node, divisor L - 1 (B.32, right).
+    /// Mean and empirical variance of every node (B.32).
     ///
     /// # Errors
-    /// `InvalidInput` for an ensemble of one sample, which has no variance.
-    pub fn variance(&self) -> Result<Vec<f64>> {
-        let count = self.ensemble_size();
-        if count < 2 {
-            return Err(EnsembleError::OneSample.into());
-        }
-        let mean = self.mean();
-        let mut variance = vec![0.0; self.num_nodes];
-        for sample in self.iter() {
-            for node in 0..self.num_nodes {
-                variance[node] += (sample[node] - mean[node]).powi(2);
-            }
-        }
-        variance.iter_mut().for_each(|variance| *variance /= (count - 1) as f64);
-        Ok(variance)
+    /// `InvalidInput` for an ensemble of one sample, which has no variance; `ShapeMismatch` for another grid.
+    pub fn moments(&self, grid: Grid) -> Result<EnsembleMoments> {
+        EnsembleMoments::of(&self.samples, grid)
     }
 }
 
@@ -115,8 +105,6 @@ enum EnsembleError {
     Length { found: usize, num_nodes: usize },
     #[error("ensemble sample {sample} is {value} at node {node}, it must be finite")]
     NonFinite { sample: usize, node: usize, value: f64 },
-    #[error("an ensemble of 1 sample has no variance, at least 2 samples are needed")]
-    OneSample,
 }
 
 impl ErrorDetail for EnsembleError {
@@ -124,11 +112,6 @@ impl ErrorDetail for EnsembleError {
         match self {
             Self::Length { .. } => ErrorKind::ShapeMismatch,
             Self::NonFinite { .. } => ErrorKind::NonFinite,
-            Self::OneSample => ErrorKind::InvalidInput,
         }
-    }
-
-    fn hint(&self) -> Option<String> {
-        matches!(self, Self::OneSample).then(|| "raise the ensemble size, the paper uses 4".into())
     }
 }

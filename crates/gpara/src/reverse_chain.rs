@@ -61,6 +61,9 @@ pub(crate) struct ChainPosition {
     pub(crate) last: bool,
 }
 
+/// Changes a clean estimate `[num_nodes]` at a position of the chain.
+pub(crate) type Refine<'a> = dyn Fn(ChainPosition, &mut [f64]) -> Result<()> + Sync + 'a;
+
 /// Draws `num_samples` fields; sample k takes all its noise from the stream `{stream_prefix}/{k}`.
 ///
 /// `refine(position, clean)` may change each clean estimate `[num_nodes]` after the clip, e.g. correct it by the
@@ -79,7 +82,7 @@ pub(crate) fn run_reverse_chain(
     num_samples: usize,
     seeds: SeedTree,
     stream_prefix: &str,
-    refine: &(dyn Fn(ChainPosition, &mut [f64]) -> Result<()> + Sync),
+    refine: &Refine<'_>,
 ) -> Result<Vec<f64>> {
     settings.check()?;
     if num_samples == 0 {
@@ -102,7 +105,7 @@ fn run_chunk(
     stream_prefix: &str,
     first_sample: usize,
     states: &mut [f64],
-    refine: &(dyn Fn(ChainPosition, &mut [f64]) -> Result<()> + Sync),
+    refine: &Refine<'_>,
 ) -> Result<()> {
     let num_nodes = scene.context.grid().num_nodes();
     let mut streams: Vec<_> = states

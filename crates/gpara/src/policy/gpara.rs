@@ -1,0 +1,141 @@
+//! Posterior-aligned acquisition: weighted risk reduction under the graph posterior, calibrated by a scorer
+//! (Algorithm 1, stage I).
+
+use super::{AcquisitionInput, Policy, PolicyError, SelectedPoint, Selection, check_count, with_pending};
+use crate::batch::{BatchInput, BatchRule, select_batch};
+use crate::error::Result;
+use crate::posterior::{Correction, Posterior};
+use crate::risk::{EnsembleMoments, RiskSettings, RiskWeights};
+use crate::scorer::{AcquisitionState, Scorer, calibrated_score, normalized_utility};
+use crate::solve::MeanSolver;
+use crate::utility::{UtilityMethod, UtilityMoments};
+
+/// Which cells' uncertainty counts, W_k.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RiskRule {
+    /// By the spread of the ensemble conditioned on the measurements (B.32-B.34).
+    EnsembleSpread(RiskSettings),
+    /// All candidates alike, W = I; needs no ensemble.
+    Uniform,
+}
+
+/// How [`Gpara`] decides.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GparaSettings {
+    /// How the ensemble is conditioned on the measurements (Eq. 13).
+    pub correction: Correction,
+    /// How W_k follows from it.
+    pub risk: RiskRule,
+    /// How utilities are computed.
+    pub utility: UtilityMethod,
+    /// beta_acq, the bound on the scorer's shift of a z-scored utility.
+    pub score_bound: f64,
+    /// How redundancy inside a batch is avoided.
+    pub batch_rule: BatchRule,
+}
+
+/// The paper's policy.
+///
+/// Pending points enter the posterior as if measured at the conditioned ensemble's mean: the covariance, hence the
+/// utility, does not depend on their values.
+pub struct Gpara {
+    settings: GparaSettings,
+    scorer: Box<dyn Scorer>,
+}
+
+impl Gpara {
+    /// The policy with a scorer; [`ZeroScorer`](crate::ZeroScorer) leaves the analytic utility as it is.
+    pub fn new(settings: GparaSettings, scorer: Box<dyn Scorer>) -> Self {
+        Self { settings, scorer }
+    }
+
+    /// The posterior after measured and pending nodes, and the moments of the ensemble conditioned on them.
+    fn condition(&self, input: &AcquisitionInput<'_>) -> Result<(Posterior, Option<EnsembleMoments>)> {
+        let posterior = Posterior::new(input.precision, input.observations)?;
+        let moments = match (self.settings.risk, input.ensemble) {
+            (RiskRule::Uniform, _) => None,
+            (RiskRule::EnsembleSpread(_), None) => return Err(PolicyError::NoEnsemble { policy: "gpara" }.into()),
+            (RiskRule::EnsembleSpread(_), Some(ensemble)) => {
+                let refine = |posterior: &Posterior| {
+                    let (refined, _) = self.settings.correction.refine(posterior, ensemble.as_slice())?;
+                    EnsembleMoments::of(&refined, input.context.grid())
+                };
+                let moments = refine(&posterior)?;
+                if input.pending.is_empty() {
+                    return Ok((posterior, Some(moments)));
+                }
+                let posterior = with_pending(input, &moments.mean)?;
+                let moments = refine(&posterior)?;
+                return Ok((posterior, Some(moments)));
+            }
+        };
+        if input.pending.is_empty() {
+            return Ok((posterior, moments));
+        }
+        let (mean, _) = posterior.mean_correction(&vec![0.0; posterior.grid().num_nodes()], MeanSolver::Exact)?;
+        Ok((with_pending(input, &mean)?, moments))
+    }
+}
+
+impl Policy for Gpara {
+    fn name(&self) -> &str {
+        "gpara"
+    }
+
+    fn needs_ensemble(&self) -> bool {
+        matches!(self.settings.risk, RiskRule::EnsembleSpread(_))
+    }
+
+    fn select(&mut self, input: &AcquisitionInput<'_>, count: usize) -> Result<Selection> {
+        check_count(input, count)?;
+        let AcquisitionInput { context, candidates, noise_std, budget, .. } = *input;
+        let (posterior, ensemble) = self.condition(input)?;
+        let weights = match (&self.settings.risk, &ensemble) {
+            (RiskRule::EnsembleSpread(settings), Some(ensemble)) => {
+                RiskWeights::from_variance(&ensemble.variance, candidates, settings)?
+            }
+            _ => RiskWeights::uniform(context.grid(), candidates)?,
+        };
+        let method = self.settings.utility;
+        let moments = UtilityMoments::compute(&posterior, &weights, noise_std, method, input.seeds, input.round)?;
+        let anchor = normalized_utility(&moments.utility, candidates);
+        let ensemble = match ensemble {
+            Some(ensemble) => ensemble,
+            // Without samples the graph's own variances describe the spread to the scorer.
+            None => EnsembleMoments {
+                mean: posterior
+                    .mean_correction(&vec![0.0; context.grid().num_nodes()], self.settings.correction.solver)?
+                    .0,
+                variance: moments.variance_estimate.clone(),
+            },
+        };
+        let state = AcquisitionState {
+            context,
+            posterior: &posterior,
+            ensemble: &ensemble,
+            weights: &weights,
+            moments: &moments,
+            candidates,
+            normalized_utility: &anchor,
+            budget,
+            remaining: budget.saturating_sub(input.observations.len() + input.pending.len()),
+        };
+        let scores = calibrated_score(&anchor, &self.scorer.residual_score(&state)?, self.settings.score_bound)?;
+        let batch = BatchInput {
+            posterior: &posterior,
+            weights: &weights,
+            moments: &moments,
+            candidates,
+            normalized_utility: &anchor,
+            calibrated_score: &scores,
+            noise_std,
+        };
+        let nodes = select_batch(self.settings.batch_rule, &batch, count)?;
+        let point = |node: usize| {
+            let at = candidates.binary_search(&node).expect("a batch holds candidates");
+            SelectedPoint { node, score: scores[at], expected_risk_drop: Some(moments.utility[node]) }
+        };
+        let risk = Some(weights.weighted_risk(&moments.variance_estimate));
+        Ok(Selection { points: nodes.into_iter().map(point).collect(), risk })
+    }
+}
