@@ -5,7 +5,7 @@ use gpara::{Channel, Context};
 use super::detour::{euclidean_distance, outdoor_distance};
 use super::diffraction::{MAX_ORDER, diffraction_order};
 use super::scene::RadioScene;
-use super::visibility::mark_visible;
+use super::visibility::visible_from;
 
 /// Names of the context channels, in the order networks read them; all values are in 0..=1 on a square of 256 m.
 ///
@@ -35,8 +35,7 @@ const MAX_DETOUR: f64 = 1.0;
 pub(super) fn context(scene: &RadioScene) -> Context {
     let pixels = &scene.pixels;
     let source = pixels.transmitter_node();
-    let mut visible = vec![false; pixels.grid.num_nodes()];
-    mark_visible(pixels.grid, &pixels.built, source, &mut visible);
+    let visible = visible_from(pixels.grid, &pixels.built, source);
     let distance = outdoor_distance(pixels.grid, &pixels.built, source, &visible);
     let order = diffraction_order(pixels.grid, &pixels.built, source, &visible);
 

@@ -74,12 +74,11 @@ fn marched_distance(grid: Grid, distance: &[f64], accepted: &[bool], pixel: usiz
 mod tests {
     use super::*;
     use crate::radio::test_masks::mask;
-    use crate::radio::visibility::mark_visible;
+    use crate::radio::visibility::visible_from;
 
     fn distances(rows: &[&str], source: usize) -> Vec<f64> {
         let (grid, built) = mask(rows);
-        let mut visible = vec![false; grid.num_nodes()];
-        mark_visible(grid, &built, source, &mut visible);
+        let visible = visible_from(grid, &built, source);
         outdoor_distance(grid, &built, source, &visible)
     }
 
@@ -105,8 +104,7 @@ mod tests {
         let built: Vec<bool> =
             (0..grid.num_nodes()).map(|node| grid.row_col(node).0 == 26 && grid.row_col(node).1 >= 20).collect();
         let source = grid.node(20, 30);
-        let mut visible = vec![false; grid.num_nodes()];
-        mark_visible(grid, &built, source, &mut visible);
+        let visible = visible_from(grid, &built, source);
         let distance = outdoor_distance(grid, &built, source, &visible);
         // Through the centres of the corner pixels (25, 19) and (27, 19): no way over pixel centres is shorter.
         let taut = 2.0 * (5f64 * 5.0 + 11.0 * 11.0).sqrt() + 2.0;

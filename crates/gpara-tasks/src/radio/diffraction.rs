@@ -2,7 +2,7 @@
 
 use gpara::Grid;
 
-use super::visibility::mark_visible;
+use super::visibility::visit_visible;
 
 /// Number of corners at which the order stops counting: "three or more, or unreachable".
 pub(super) const MAX_ORDER: u8 = 3;
@@ -28,17 +28,18 @@ pub(super) fn diffraction_order(grid: Grid, built: &[bool], source: usize, visib
     let mut idle = corners(grid, built);
     let mut bending = take_bending(grid, &mut idle, source, visible);
     let mut seen = vec![false; grid.num_nodes()];
+    let mut visited = Vec::new();
     for next in 1..MAX_ORDER {
         let mut bending_next = Vec::new();
         for corner in bending {
-            seen.fill(false);
-            mark_visible(grid, built, corner.pixel, &mut seen);
-            for (order, &seen) in order.iter_mut().zip(&seen) {
-                if seen {
-                    *order = (*order).min(next);
-                }
-            }
+            visit_visible(grid, built, corner.pixel, |pixel| {
+                order[pixel] = order[pixel].min(next);
+                seen[pixel] = true;
+                visited.push(pixel);
+            });
             bending_next.extend(take_bending(grid, &mut idle, corner.pixel, &seen));
+            // Undoing only what was visited: most corners see a small part of the square.
+            visited.drain(..).for_each(|pixel| seen[pixel] = false);
         }
         bending = bending_next;
     }
@@ -84,12 +85,12 @@ impl Corner {
 mod tests {
     use super::*;
     use crate::radio::test_masks::mask;
+    use crate::radio::visibility::visible_from;
 
     fn orders(rows: &[&str], source: (usize, usize)) -> Vec<String> {
         let (grid, built) = mask(rows);
         let source = grid.node(source.0, source.1);
-        let mut visible = vec![false; grid.num_nodes()];
-        mark_visible(grid, &built, source, &mut visible);
+        let visible = visible_from(grid, &built, source);
         let order = diffraction_order(grid, &built, source, &visible);
         let symbol = |node: usize| if built[node] { '#' } else { char::from(b'0' + order[node]) };
         (0..grid.rows()).map(|row| (0..grid.cols()).map(|col| symbol(grid.node(row, col))).collect()).collect()

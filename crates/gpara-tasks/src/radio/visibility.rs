@@ -2,7 +2,7 @@
 
 use gpara::Grid;
 
-/// Marks in `seen` every outdoor pixel whose centre is visible from the centre of the outdoor pixel `source`.
+/// Visits every outdoor pixel whose centre is visible from the centre of the outdoor pixel `source`, some of them twice.
 ///
 /// A straight segment is blocked by the open square of any built pixel it enters. Touching corners on one side of the
 /// segment does not block; touching corners on both sides does (a gap of width zero lets nothing through). Each of
@@ -10,11 +10,18 @@ use gpara::Grid;
 ///
 /// Slopes are quotients of integers below 2^16: two different ones differ by more than 2^-33, so comparing them as f64
 /// is exact, and mirrored scenes give mirrored answers bit by bit.
-pub(super) fn mark_visible(grid: Grid, built: &[bool], source: usize, seen: &mut [bool]) {
-    seen[source] = true;
+pub(super) fn visit_visible(grid: Grid, built: &[bool], source: usize, mut visit: impl FnMut(usize)) {
+    visit(source);
     for quadrant in [Quadrant::Down, Quadrant::Up, Quadrant::Right, Quadrant::Left] {
-        sweep_quadrant(grid, built, source, quadrant, seen);
+        sweep_quadrant(grid, built, source, quadrant, &mut visit);
     }
+}
+
+/// One flag a pixel: whether the centre of `source` sees it.
+pub(super) fn visible_from(grid: Grid, built: &[bool], source: usize) -> Vec<bool> {
+    let mut visible = vec![false; grid.num_nodes()];
+    visit_visible(grid, built, source, |pixel| visible[pixel] = true);
+    visible
 }
 
 #[derive(Clone, Copy)]
@@ -56,7 +63,7 @@ impl Quadrant {
     }
 }
 
-fn sweep_quadrant(grid: Grid, built: &[bool], source: usize, quadrant: Quadrant, seen: &mut [bool]) {
+fn sweep_quadrant(grid: Grid, built: &[bool], source: usize, quadrant: Quadrant, visit: &mut impl FnMut(usize)) {
     let center = grid.row_col(source);
     let (before, after) = quadrant.num_aside(grid, center);
     // Open slopes (aside / depth) as closed intervals of positive length, ascending.
@@ -69,7 +76,7 @@ fn sweep_quadrant(grid: Grid, built: &[bool], source: usize, quadrant: Quadrant,
         };
         next.clear();
         for &(low, high) in &open {
-            sweep_interval(depth, (low, high), (before, after), pixel_at, built, seen, &mut next);
+            sweep_interval(depth, (low, high), (before, after), pixel_at, built, visit, &mut next);
         }
         std::mem::swap(&mut open, &mut next);
         if open.is_empty() {
@@ -78,14 +85,14 @@ fn sweep_quadrant(grid: Grid, built: &[bool], source: usize, quadrant: Quadrant,
     }
 }
 
-/// Marks the visible pixels of one row within one open interval and appends what stays open behind the row.
+/// Visits the visible pixels of one row within one open interval and appends what stays open behind the row.
 fn sweep_interval(
     depth: isize,
     (low, high): (f64, f64),
     (before, after): (isize, isize),
     pixel_at: impl Fn(isize) -> usize,
     built: &[bool],
-    seen: &mut [bool],
+    visit: &mut impl FnMut(usize),
     next: &mut Vec<(f64, f64)>,
 ) {
     // The pixels whose square can meet the interval, with one to spare at each end against rounding.
@@ -111,7 +118,7 @@ fn sweep_interval(
             // A diagonal ray touches the pixel beside its end; no other ray meets the end's row before the end.
             let touches_beside = aside.abs() == depth && built[pixel_at(aside - aside.signum())];
             if low <= slope && slope <= high && !touches_beside {
-                seen[pixel] = true;
+                visit(pixel);
             }
         }
     }
@@ -176,8 +183,7 @@ mod tests {
     #[test]
     fn wall_shadows_the_pixels_behind_it_only() {
         let (grid, built) = mask(&["......", "..##..", "......", "......"]);
-        let mut seen = vec![false; grid.num_nodes()];
-        mark_visible(grid, &built, 2, &mut seen);
+        let seen = visible_from(grid, &built, 2);
         let rows: Vec<String> =
             seen.chunks(6).map(|row| row.iter().map(|&seen| if seen { '+' } else { '-' }).collect()).collect();
         assert_eq!(rows, ["++++++", "++---+", "+-----", "------"]);
@@ -187,8 +193,7 @@ mod tests {
     fn two_buildings_that_meet_at_a_vertex_block_and_one_does_not() {
         for (rows, expected) in [([".#.", "#..", "..."], false), (["...", "#..", "..."], true)] {
             let (grid, built) = mask(&rows);
-            let mut seen = vec![false; 9];
-            mark_visible(grid, &built, 0, &mut seen);
+            let seen = visible_from(grid, &built, 0);
             assert_eq!(seen[8], expected, "{rows:?}");
         }
     }
@@ -200,8 +205,7 @@ mod tests {
             let grid = Grid::new(31, 43).unwrap();
             let built: Vec<bool> = (0..grid.num_nodes()).map(|_| stream.uniform() < share).collect();
             for source in (0..grid.num_nodes()).filter(|&node| !built[node]).step_by(37) {
-                let mut seen = vec![false; grid.num_nodes()];
-                mark_visible(grid, &built, source, &mut seen);
+                let seen = visible_from(grid, &built, source);
                 for target in (0..grid.num_nodes()).filter(|&node| !built[node]) {
                     let clear = segment_is_clear(grid, &built, source, target);
                     assert_eq!(seen[target], clear, "share {share}: {source} to {target}");
