@@ -13,6 +13,7 @@ mod files;
 mod flat;
 mod masks;
 mod objective;
+mod onnx;
 mod train;
 mod unet;
 mod validation;
@@ -20,6 +21,7 @@ mod weights;
 
 pub use config::{BudgetConfig, LogConfig, MaskConfig, OptimizerConfig, Output, Role, Source, TrainConfig};
 pub use cuda::best_device;
+pub use onnx::{ExportReport, export_model, export_onnx};
 pub use train::{RunOptions, RunSummary, train};
 pub use unet::{DownLevel, ResidualBlock, UNet, UNetConfig, UpLevel};
 pub use weights::{RunFacts, read as read_weights};

@@ -5,11 +5,11 @@ use tch::{Device, Kind, Tensor};
 
 use gpara::Result;
 
+use super::error::ExportError;
 use super::proto::{
     AttributeProto, DimensionProto, FLOAT, FLOAT16, GraphProto, INT64, ModelProto, NodeProto, OperatorSetIdProto,
     TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto,
 };
-use super::error::ExportError;
 use crate::error::TrainError;
 
 /// Operator set 18: the first in which `Split` takes a number of parts.

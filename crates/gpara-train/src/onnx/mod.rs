@@ -57,3 +57,65 @@ pub fn export_model(weights: &Path, folder: &Path) -> Result<ExportReport> {
     write_whole(&folder.join(format!("{name}.toml")), card.to_toml().as_bytes())?;
     Ok(report)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::unet::UNetConfig;
+    use gpara::ErrorKind;
+    use tch::{Kind, Tensor, nn};
+
+    /// A network whose weights are random f16 numbers, zero-initialised layers included.
+    fn random_network(store: &nn::VarStore) -> UNet {
+        let config =
+            UNetConfig { widths: vec![8, 16, 24], blocks: 2, groups: 4, time_dim: 32, dropout: 0.1, in_channels: 4 };
+        let network = UNet::new(&store.root(), &config).unwrap();
+        tch::manual_seed(3);
+        tch::no_grad(|| {
+            for mut variable in store.trainable_variables() {
+                let moved = &variable + Tensor::randn_like(&variable) * 0.1;
+                variable.copy_(&moved.to_kind(Kind::Half));
+            }
+        });
+        network
+    }
+
+    #[test]
+    fn exported_graph_agrees_with_libtorch_and_is_described_right() {
+        let (store, folder) = (nn::VarStore::new(Device::Cpu), tempfile::tempdir().unwrap());
+        let network = random_network(&store);
+        let path = folder.path().join("net.onnx");
+        let report = export_onnx(&network, &path).unwrap();
+        assert!(report.max_difference < 1e-5, "{}", report.max_difference);
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!((report.bytes, report.sha256), (bytes.len(), hex(&Sha256::digest(&bytes))));
+        let stored: usize = store.variables().values().map(|variable| 2 * variable.numel()).sum();
+        assert!(bytes.len() > stored && bytes.len() < stored + 60_000, "{} for {stored}", bytes.len());
+    }
+
+    #[test]
+    fn parity_check_refuses_the_graph_of_another_network() {
+        let store = nn::VarStore::new(Device::Cpu);
+        let network = random_network(&store);
+        let bytes = unet_graph::onnx_bytes(&network).unwrap();
+        tch::no_grad(|| {
+            let _ = network.middle[1].conv2.ws.shallow_clone().g_add_scalar_(0.125);
+        });
+        let error = parity::max_difference(&network, &bytes).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Incompatible);
+    }
+
+    #[test]
+    fn weight_that_is_no_f16_is_refused_and_nothing_is_written() {
+        let (store, folder) = (nn::VarStore::new(Device::Cpu), tempfile::tempdir().unwrap());
+        let network = random_network(&store);
+        tch::no_grad(|| {
+            let mut bias = network.conv_out.bs.as_ref().unwrap().shallow_clone();
+            let _ = bias.fill_(0.1);
+        });
+        let error = export_onnx(&network, &folder.path().join("net.onnx")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Incompatible);
+        assert!(error.to_string().contains("conv_out.bias"), "{error}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

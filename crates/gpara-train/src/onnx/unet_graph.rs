@@ -175,18 +175,13 @@ impl UNetWriter {
 
     fn conv_weights(&mut self, name: &str, layer: &nn::Conv2D) -> Result<(Value, Value)> {
         let bias = layer.bs.as_ref().expect("convolutions have a bias");
-        Ok((self.graph.weight(&format!("{name}.weight"), &layer.ws)?, self.graph.weight(&format!("{name}.bias"), bias)?))
+        Ok((
+            self.graph.weight(&format!("{name}.weight"), &layer.ws)?,
+            self.graph.weight(&format!("{name}.bias"), bias)?,
+        ))
     }
 
-    fn convolved(
-        &mut self,
-        x: &Value,
-        weight: &Value,
-        bias: &Value,
-        side: i64,
-        pads: [i64; 4],
-        stride: i64,
-    ) -> Value {
+    fn convolved(&mut self, x: &Value, weight: &Value, bias: &Value, side: i64, pads: [i64; 4], stride: i64) -> Value {
         let attributes = [
             Attribute::Ints("kernel_shape", &[side; 2]),
             Attribute::Ints("pads", &pads),
