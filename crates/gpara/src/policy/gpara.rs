@@ -52,28 +52,74 @@ impl Gpara {
     /// The posterior after measured and pending nodes, and the moments of the ensemble conditioned on them.
     fn condition(&self, input: &AcquisitionInput<'_>) -> Result<(Posterior, Option<EnsembleMoments>)> {
         let posterior = Posterior::new(input.precision, input.observations)?;
-        let moments = match (self.settings.risk, input.ensemble) {
-            (RiskRule::Uniform, _) => None,
-            (RiskRule::EnsembleSpread(_), None) => return Err(PolicyError::NoEnsemble { policy: "gpara" }.into()),
-            (RiskRule::EnsembleSpread(_), Some(ensemble)) => {
-                let refine = |posterior: &Posterior| {
-                    let (refined, _) = self.settings.correction.refine(posterior, ensemble.as_slice())?;
-                    EnsembleMoments::of(&refined, input.context.grid())
-                };
-                let moments = refine(&posterior)?;
-                if input.pending.is_empty() {
-                    return Ok((posterior, Some(moments)));
-                }
-                let posterior = with_pending(input, &moments.mean)?;
-                let moments = refine(&posterior)?;
-                return Ok((posterior, Some(moments)));
-            }
-        };
+        let moments = self.conditioned_moments(input, &posterior)?;
         if input.pending.is_empty() {
             return Ok((posterior, moments));
         }
-        let (mean, _) = posterior.mean_correction(&vec![0.0; posterior.grid().num_nodes()], MeanSolver::Exact)?;
-        Ok((with_pending(input, &mean)?, moments))
+        let mean = match moments {
+            Some(moments) => moments.mean,
+            None => posterior.mean_correction(&vec![0.0; posterior.grid().num_nodes()], MeanSolver::Exact)?.0,
+        };
+        let posterior = with_pending(input, &mean)?;
+        let moments = self.conditioned_moments(input, &posterior)?;
+        Ok((posterior, moments))
+    }
+
+    /// B.32 of the ensemble refined by Eq. 13; `None` if the risk rule does not look at it.
+    fn conditioned_moments(
+        &self,
+        input: &AcquisitionInput<'_>,
+        posterior: &Posterior,
+    ) -> Result<Option<EnsembleMoments>> {
+        if self.settings.risk == RiskRule::Uniform {
+            return Ok(None);
+        }
+        let ensemble = input.ensemble.ok_or(PolicyError::NoEnsemble { policy: "gpara" })?;
+        let (refined, _) = self.settings.correction.refine(posterior, ensemble.as_slice())?;
+        EnsembleMoments::of(&refined, input.context.grid()).map(Some)
+    }
+
+    /// W_k.
+    fn weights(&self, input: &AcquisitionInput<'_>, ensemble: Option<&EnsembleMoments>) -> Result<RiskWeights> {
+        match (&self.settings.risk, ensemble) {
+            (RiskRule::EnsembleSpread(settings), Some(ensemble)) => {
+                RiskWeights::from_variance(&ensemble.variance, input.candidates, settings)
+            }
+            _ => RiskWeights::uniform(input.context.grid(), input.candidates),
+        }
+    }
+
+    /// The calibrated score of every candidate.
+    fn scores(
+        &self,
+        input: &AcquisitionInput<'_>,
+        posterior: &Posterior,
+        ensemble: Option<EnsembleMoments>,
+        weights: &RiskWeights,
+        moments: &UtilityMoments,
+        anchor: &[f64],
+    ) -> Result<Vec<f64>> {
+        let ensemble = match ensemble {
+            Some(ensemble) => ensemble,
+            // Without samples the graph's own mean and variances describe the spread to the scorer.
+            None => {
+                let flat = vec![0.0; posterior.grid().num_nodes()];
+                let (mean, _) = posterior.mean_correction(&flat, self.settings.correction.solver)?;
+                EnsembleMoments { mean, variance: moments.variance_estimate.clone() }
+            }
+        };
+        let state = AcquisitionState {
+            context: input.context,
+            posterior,
+            ensemble: &ensemble,
+            weights,
+            moments,
+            candidates: input.candidates,
+            normalized_utility: anchor,
+            budget: input.budget,
+            remaining: input.budget.saturating_sub(input.observations.len() + input.pending.len()),
+        };
+        calibrated_score(anchor, &self.scorer.residual_score(&state)?, self.settings.score_bound)
     }
 }
 
@@ -88,39 +134,13 @@ impl Policy for Gpara {
 
     fn select(&mut self, input: &AcquisitionInput<'_>, count: usize) -> Result<Selection> {
         check_count(input, count)?;
-        let AcquisitionInput { context, candidates, noise_std, budget, .. } = *input;
+        let AcquisitionInput { candidates, noise_std, .. } = *input;
         let (posterior, ensemble) = self.condition(input)?;
-        let weights = match (&self.settings.risk, &ensemble) {
-            (RiskRule::EnsembleSpread(settings), Some(ensemble)) => {
-                RiskWeights::from_variance(&ensemble.variance, candidates, settings)?
-            }
-            _ => RiskWeights::uniform(context.grid(), candidates)?,
-        };
+        let weights = self.weights(input, ensemble.as_ref())?;
         let method = self.settings.utility;
         let moments = UtilityMoments::compute(&posterior, &weights, noise_std, method, input.seeds, input.round)?;
         let anchor = normalized_utility(&moments.utility, candidates);
-        let ensemble = match ensemble {
-            Some(ensemble) => ensemble,
-            // Without samples the graph's own variances describe the spread to the scorer.
-            None => EnsembleMoments {
-                mean: posterior
-                    .mean_correction(&vec![0.0; context.grid().num_nodes()], self.settings.correction.solver)?
-                    .0,
-                variance: moments.variance_estimate.clone(),
-            },
-        };
-        let state = AcquisitionState {
-            context,
-            posterior: &posterior,
-            ensemble: &ensemble,
-            weights: &weights,
-            moments: &moments,
-            candidates,
-            normalized_utility: &anchor,
-            budget,
-            remaining: budget.saturating_sub(input.observations.len() + input.pending.len()),
-        };
-        let scores = calibrated_score(&anchor, &self.scorer.residual_score(&state)?, self.settings.score_bound)?;
+        let scores = self.scores(input, &posterior, ensemble, &weights, &moments, &anchor)?;
         let batch = BatchInput {
             posterior: &posterior,
             weights: &weights,
