@@ -82,7 +82,7 @@ impl ModelCard {
             units: "2 gray / 255 - 1; one gray is 0.389 dB of path gain",
             grid: facts.grid,
             size_multiple: network.config.side_multiple(),
-            data: format!("{} {maps}", facts.num_maps),
+            data: format!("{maps}; {} training maps", facts.num_maps),
             licence: "MIT OR Apache-2.0",
             seed: config.seed,
             steps: facts.steps,
