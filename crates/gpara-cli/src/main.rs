@@ -1,8 +1,67 @@
-//! The `gpara` command.
+//! The `gpara` command: where to measure a field next, and what the whole field looks like.
+
+mod closed_loop;
+mod command;
 mod console;
 mod embedded_models;
 mod failure;
 mod output_folder;
 mod picture;
+mod preset;
 mod report;
-fn main() {}
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use command::{demo, models};
+use console::Console;
+use failure::{Failure, Outcome};
+
+/// Where to measure a field next, and what the whole field looks like given the measurements
+#[derive(Debug, Parser)]
+#[command(name = "gpara", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// Threads to use; the results do not depend on it [default: all cores]
+    #[arg(long, global = true, value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Print errors only, and data that were asked for with --json
+    #[arg(long, global = true)]
+    quiet: bool,
+    /// Print data as JSON on stdout
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::DemoArguments),
+    Models(models::ModelsArguments),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let console = Console { quiet: cli.quiet, json: cli.json };
+    match set_threads(cli.threads).and_then(|()| run(&cli.command, console)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            console.error(&failure.to_string());
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(command: &Command, console: Console) -> Outcome {
+    match command {
+        Command::Demo(arguments) => demo::run(arguments, console),
+        Command::Models(arguments) => models::run(arguments, console),
+    }
+}
+
+fn set_threads(threads: Option<u16>) -> Outcome {
+    let Some(threads) = threads else { return Ok(()) };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads));
+    pool.build_global().map_err(|error| Failure::program(format!("cannot start {threads} threads: {error}")))
+}

@@ -58,12 +58,20 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Outcome {
         _ => Path::new("."),
     };
     let whole = || {
-        let mut file = NamedTempFile::new_in(folder)?;
+        let mut file = new_file().tempfile_in(folder)?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
         file.persist(path).map_err(|error| error.error)
     };
     whole().map(drop).map_err(|error| Failure::file("write", path, &error, WRITABLE_HINT))
+}
+
+/// A temporary file with the permissions of any new file; by default it would be private to its owner.
+fn new_file() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder
 }
 
 /// SHA-256 in hexadecimal.

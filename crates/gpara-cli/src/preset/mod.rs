@@ -3,11 +3,11 @@
 mod build;
 mod raw;
 
-use gpara::{BatchRule, MeanSolver, RiskSettings, UtilityMethod};
+use gpara::{BatchRule, Correction, CorrectionSchedule, RiskRule, StdSource, SymmetrySet, UtilityMethod};
 
 use crate::failure::{Failure, Outcome};
 
-pub(crate) use build::{MethodParts, PolicyChoice};
+pub(crate) use build::{MethodParts, PolicyChoice, Task, check_available};
 use raw::RawPreset;
 
 /// Name and text of each embedded preset.
@@ -24,46 +24,40 @@ pub(crate) struct Preset {
     pub(crate) name: String,
     /// The text it was read from, for the report's hash.
     pub(crate) text: String,
+    /// Where samples come from.
     pub(crate) prior: Prior,
+    /// Which cells are coupled how strongly.
     pub(crate) graph: Graph,
     /// tau of Eq. 8.
     pub(crate) residual_precision: f64,
     /// lambda of Eq. 8.
     pub(crate) graph_coupling: f64,
-    /// Solver of the posterior mean.
-    pub(crate) solver: MeanSolver,
-    /// rho of Eq. 13.
-    pub(crate) correction_strength: f64,
+    /// Solver, strength rho and clip of Eq. 13.
+    pub(crate) correction: Correction,
+    /// How points are chosen.
     pub(crate) acquisition: Acquisition,
+    /// How the field is reconstructed.
     pub(crate) reconstruct: Reconstruct,
 }
 
-/// Where the ensemble comes from.
+/// The prior.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Prior {
-    pub(crate) source: PriorSource,
-    /// L.
-    pub(crate) ensemble_size: usize,
-    /// Number of reverse steps.
-    pub(crate) num_steps: usize,
-    /// Numbers of measurements at which a prior that sees them is drawn again.
-    pub(crate) refresh_at: Vec<usize>,
-}
-
-/// The prior itself.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum PriorSource {
+pub(crate) enum Prior {
     /// An embedded network.
     Network {
         /// Its name in `models/`.
         model: String,
+        /// L.
+        ensemble_size: usize,
+        /// Number of reverse steps.
+        num_steps: usize,
+        /// Numbers of measurements at which a prior that sees them is drawn again; empty: drawn once.
+        refresh_at: Vec<usize>,
     },
-    /// A Gaussian field with independent cells.
+    /// The graph's own Gaussian model, with a level fitted to the measurements.
     Gaussian {
-        /// Mean in normalised units.
+        /// The level as long as nothing is measured, normalised units.
         mean: f64,
-        /// Standard deviation in normalised units.
-        std: f64,
     },
 }
 
@@ -79,7 +73,11 @@ pub(crate) enum Graph {
 /// How points are chosen.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Acquisition {
+    /// How utilities are computed.
     pub(crate) utility: UtilityMethod,
+    /// Which cells' uncertainty counts.
+    pub(crate) risk: RiskRule,
+    /// How redundancy inside a batch is avoided.
     pub(crate) batch_rule: BatchRule,
     /// B.
     pub(crate) max_batch: usize,
@@ -87,25 +85,26 @@ pub(crate) struct Acquisition {
     pub(crate) noise_std: f64,
     /// beta_acq.
     pub(crate) score_bound: f64,
-    pub(crate) risk: RiskSettings,
 }
 
 /// How the field is reconstructed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Reconstruct {
-    /// N trajectories of the prior, corrected by the graph (Algorithm 1, stage II).
+    /// N trajectories of the prior (Algorithm 1, stage II).
     Trajectories {
         /// N.
         num_trajectories: usize,
-        /// Whether every step is corrected, or the last only.
-        every_step: bool,
+        /// Which estimates are corrected.
+        schedule: CorrectionSchedule,
     },
     /// One evaluation of a network that sees the measurements, then the graph correction.
     MeanNetwork {
         /// Its name in `models/`.
         model: String,
-        /// Average over the symmetries of the grid.
-        symmetries: bool,
+        /// The prediction is averaged over these.
+        symmetries: SymmetrySet,
+        /// Where the std comes from.
+        std: StdSource,
     },
     /// The Gaussian posterior in closed form.
     Gaussian,
@@ -124,10 +123,42 @@ impl Preset {
         Self::parse(name, text)
     }
 
+    /// Names of the networks it uses.
+    pub(crate) fn model_names(&self) -> Vec<&str> {
+        let prior = match &self.prior {
+            Prior::Network { model, .. } => Some(model.as_str()),
+            Prior::Gaussian { .. } => None,
+        };
+        let mean = match &self.reconstruct {
+            Reconstruct::MeanNetwork { model, .. } => Some(model.as_str()),
+            Reconstruct::Trajectories { .. } | Reconstruct::Gaussian => None,
+        };
+        prior.into_iter().chain(mean).collect()
+    }
+
+    /// Every setting as a dotted key and its value, in the order of the keys.
+    pub(crate) fn pairs(&self) -> Vec<(String, String)> {
+        let table: toml::Table = toml::from_str(&self.text).expect("the preset was parsed from this text");
+        let mut pairs = Vec::new();
+        flatten("", &table, &mut pairs);
+        pairs
+    }
+
     /// A preset from TOML text.
     pub(crate) fn parse(name: &str, text: &str) -> Outcome<Self> {
         let raw: RawPreset = parse_toml(&format!("preset `{name}`"), text)?;
         raw.check(name, text)
+    }
+}
+
+fn flatten(prefix: &str, table: &toml::Table, pairs: &mut Vec<(String, String)>) {
+    for (key, value) in table {
+        let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match value {
+            toml::Value::Table(inner) => flatten(&key, inner, pairs),
+            toml::Value::String(text) => pairs.push((key, text.clone())),
+            other => pairs.push((key, other.to_string())),
+        }
     }
 }
 
@@ -142,6 +173,8 @@ pub(crate) fn parse_toml<T: serde::de::DeserializeOwned>(what: &str, text: &str)
 
 #[cfg(test)]
 mod tests {
+    use gpara::{MeanSolver, RiskSettings, ValueRange};
+
     use super::*;
 
     #[test]
@@ -154,25 +187,27 @@ mod tests {
     #[test]
     fn paper_preset_holds_the_papers_numbers() {
         let preset = Preset::embedded("paper").unwrap();
-        assert_eq!((preset.prior.ensemble_size, preset.prior.num_steps), (4, 5));
+        assert!(
+            matches!(&preset.prior, Prior::Network { ensemble_size: 4, num_steps: 5, refresh_at, .. } if refresh_at.is_empty())
+        );
         assert_eq!((preset.residual_precision, preset.graph_coupling), (0.0625, 0.8));
-        assert_eq!(preset.solver, MeanSolver::Jacobi { iterations: 24 });
-        assert_eq!(preset.correction_strength, 1.4);
+        let solver = MeanSolver::Jacobi { iterations: 24 };
+        assert_eq!(preset.correction, Correction { solver, strength: 1.4, range: Some(ValueRange::UNIT) });
         let probing = UtilityMethod::Probing { num_probes: 16, max_iterations: 24, rel_tolerance: 1e-5 };
         assert_eq!(preset.acquisition.utility, probing);
         assert_eq!(preset.acquisition.batch_rule, BatchRule::PaperKappa);
         assert_eq!((preset.acquisition.max_batch, preset.acquisition.noise_std), (8, 1e-4));
-        assert_eq!(preset.acquisition.risk, RiskSettings::default());
-        assert_eq!(preset.reconstruct, Reconstruct::Trajectories { num_trajectories: 4, every_step: true });
+        assert_eq!(preset.acquisition.risk, RiskRule::EnsembleSpread(RiskSettings::default()));
+        let schedule = CorrectionSchedule::StepWise;
+        assert_eq!(preset.reconstruct, Reconstruct::Trajectories { num_trajectories: 4, schedule });
     }
 
     #[test]
     fn bad_presets_are_refused_with_key_value_and_hint() {
         let (_, text) = EMBEDDED_PRESETS[2];
         for (from, to, named) in [
-            ("ensemble_size = 4", "ensemble_size = 1", "prior.ensemble_size = 1"),
-            ("num_steps = 5", "num_steps = 0", "prior.num_steps = 0"),
-            ("std = 0.6", "std = -0.6", "prior.std = -0.6"),
+            ("mean = -0.4", "mean = inf", "prior.mean = inf"),
+            ("graph_coupling = ", "graph_coupling = -", "graph.graph_coupling = -"),
             ("strength = 1.0", "strength = nan", "correction.strength = NaN"),
             ("max_batch = 8", "max_batch = 0", "acquisition.max_batch = 0"),
             ("max_batch = 8", "max_batches = 8", "unknown field `max_batches`"),

@@ -1,9 +1,12 @@
 //! The file form of a preset, and its check.
 
-use gpara::{BatchRule, MeanSolver, RiskSettings, UtilityMethod};
+use gpara::{
+    BatchRule, Correction, CorrectionSchedule, MeanSolver, RiskRule, RiskSettings, StdSource, SymmetrySet,
+    UtilityMethod, ValueRange,
+};
 use serde::Deserialize;
 
-use super::{Acquisition, Graph, Preset, Prior, PriorSource, Reconstruct};
+use super::{Acquisition, Graph, Preset, Prior, Reconstruct};
 use crate::failure::{Failure, Outcome};
 
 /// A preset as it stands in a file.
@@ -32,9 +35,6 @@ enum RawPrior {
     },
     Gaussian {
         mean: f64,
-        std: f64,
-        ensemble_size: usize,
-        num_steps: usize,
     },
 }
 
@@ -58,6 +58,7 @@ enum RawGraphKind {
 struct RawCorrection {
     solver: RawSolver,
     strength: f64,
+    clip: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -95,20 +96,41 @@ enum RawBatchRule {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawRisk {
-    floor: f64,
-    span: f64,
-    variance_ratio_cap: f64,
-    variance_floor: f64,
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+enum RawRisk {
+    Uniform {},
+    EnsembleSpread { floor: f64, span: f64, variance_ratio_cap: f64, variance_floor: f64 },
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 enum RawReconstruct {
-    Trajectories { num_trajectories: usize, every_step: bool },
-    MeanNetwork { model: String, symmetries: bool },
+    Trajectories { num_trajectories: usize, correct: RawSchedule },
+    MeanNetwork { model: String, symmetries: RawSymmetries, std: RawStd },
     Gaussian {},
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RawSchedule {
+    StepWise,
+    FinalOnly,
+    PointWise,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RawSymmetries {
+    Identity,
+    LeftRight,
+    All,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+enum RawStd {
+    Posterior { scale: f64 },
+    Ensemble {},
 }
 
 impl RawPreset {
@@ -126,17 +148,23 @@ impl RawPreset {
         not_negative("graph.graph_coupling", self.graph.graph_coupling)?;
         let solver = self.correction.solver.check()?;
         positive("correction.strength", self.correction.strength)?;
+        let range = self.correction.clip.then_some(ValueRange::UNIT);
         let acquisition = self.acquisition.check()?;
-        let reconstruct = match self.reconstruct {
-            RawReconstruct::Trajectories { num_trajectories, every_step } => {
-                at_least_one("reconstruct.num_trajectories", num_trajectories)?;
-                Reconstruct::Trajectories { num_trajectories, every_step }
-            }
-            RawReconstruct::MeanNetwork { model, symmetries } => Reconstruct::MeanNetwork { model, symmetries },
-            RawReconstruct::Gaussian {} => Reconstruct::Gaussian,
-        };
-        if reconstruct == Reconstruct::Gaussian && !matches!(prior.source, PriorSource::Gaussian { .. }) {
-            return Err(refused("reconstruct.kind", "gaussian", "with prior.kind = \"gaussian\""));
+        let reconstruct = self.reconstruct.check()?;
+        let gaussian = matches!(prior, Prior::Gaussian { .. });
+        if gaussian != (reconstruct == Reconstruct::Gaussian) {
+            return Err(refused(
+                "reconstruct.kind",
+                "that kind",
+                "`gaussian` goes with prior.kind = \"gaussian\", and only with it",
+            ));
+        }
+        if gaussian && acquisition.risk != RiskRule::Uniform {
+            return Err(refused(
+                "acquisition.risk.kind",
+                "ensemble_spread",
+                "`uniform` with a prior that has no ensemble",
+            ));
         }
         Ok(Preset {
             name: name.to_string(),
@@ -145,33 +173,58 @@ impl RawPreset {
             graph,
             residual_precision: self.graph.residual_precision,
             graph_coupling: self.graph.graph_coupling,
-            solver,
-            correction_strength: self.correction.strength,
+            correction: Correction { solver, strength: self.correction.strength, range },
             acquisition,
             reconstruct,
         })
     }
 }
 
+impl RawReconstruct {
+    fn check(self) -> Outcome<Reconstruct> {
+        Ok(match self {
+            Self::Trajectories { num_trajectories, correct } => {
+                at_least_one("reconstruct.num_trajectories", num_trajectories)?;
+                let schedule = match correct {
+                    RawSchedule::StepWise => CorrectionSchedule::StepWise,
+                    RawSchedule::FinalOnly => CorrectionSchedule::FinalOnly,
+                    RawSchedule::PointWise => CorrectionSchedule::PointWise,
+                };
+                Reconstruct::Trajectories { num_trajectories, schedule }
+            }
+            Self::MeanNetwork { model, symmetries, std } => {
+                let symmetries = match symmetries {
+                    RawSymmetries::Identity => SymmetrySet::Identity,
+                    RawSymmetries::LeftRight => SymmetrySet::LeftRight,
+                    RawSymmetries::All => SymmetrySet::All,
+                };
+                let std = match std {
+                    RawStd::Posterior { scale } => {
+                        positive("reconstruct.std.scale", scale)?;
+                        StdSource::Posterior { scale }
+                    }
+                    RawStd::Ensemble {} => StdSource::Ensemble,
+                };
+                Reconstruct::MeanNetwork { model, symmetries, std }
+            }
+            Self::Gaussian {} => Reconstruct::Gaussian,
+        })
+    }
+}
+
 impl RawPrior {
     fn check(self) -> Outcome<Prior> {
-        let (source, ensemble_size, num_steps, refresh_at) = match self {
+        match self {
             Self::Network { model, ensemble_size, num_steps, refresh_at } => {
-                (PriorSource::Network { model }, ensemble_size, num_steps, refresh_at)
-            }
-            Self::Gaussian { mean, std, ensemble_size, num_steps } => {
-                if !mean.is_finite() {
-                    return Err(refused("prior.mean", mean, "a finite number"));
+                if ensemble_size < 2 {
+                    return Err(refused("prior.ensemble_size", ensemble_size, "at least 2, else it has no spread"));
                 }
-                positive("prior.std", std)?;
-                (PriorSource::Gaussian { mean, std }, ensemble_size, num_steps, Vec::new())
+                at_least_one("prior.num_steps", num_steps)?;
+                Ok(Prior::Network { model, ensemble_size, num_steps, refresh_at })
             }
-        };
-        if ensemble_size < 2 {
-            return Err(refused("prior.ensemble_size", ensemble_size, "at least 2, else it has no spread"));
+            Self::Gaussian { mean } if !mean.is_finite() => Err(refused("prior.mean", mean, "a finite number")),
+            Self::Gaussian { mean } => Ok(Prior::Gaussian { mean }),
         }
-        at_least_one("prior.num_steps", num_steps)?;
-        Ok(Prior { source, ensemble_size, num_steps, refresh_at })
     }
 }
 
@@ -218,18 +271,24 @@ impl RawAcquisition {
         at_least_one("acquisition.max_batch", self.max_batch)?;
         positive("acquisition.noise_std", self.noise_std)?;
         not_negative("acquisition.score_bound", self.score_bound)?;
-        let RawRisk { floor, span, variance_ratio_cap, variance_floor } = self.risk;
-        positive("acquisition.risk.floor", floor)?;
-        not_negative("acquisition.risk.span", span)?;
-        positive("acquisition.risk.variance_ratio_cap", variance_ratio_cap)?;
-        positive("acquisition.risk.variance_floor", variance_floor)?;
-        Ok(Acquisition {
-            utility,
-            batch_rule,
-            max_batch: self.max_batch,
-            noise_std: self.noise_std,
-            score_bound: self.score_bound,
-            risk: RiskSettings { risk_floor: floor, risk_span: span, variance_ratio_cap, variance_floor },
+        let risk = self.risk.check()?;
+        let Self { max_batch, noise_std, score_bound, .. } = self;
+        Ok(Acquisition { utility, risk, batch_rule, max_batch, noise_std, score_bound })
+    }
+}
+
+impl RawRisk {
+    fn check(self) -> Outcome<RiskRule> {
+        Ok(match self {
+            Self::Uniform {} => RiskRule::Uniform,
+            Self::EnsembleSpread { floor, span, variance_ratio_cap, variance_floor } => {
+                positive("acquisition.risk.floor", floor)?;
+                not_negative("acquisition.risk.span", span)?;
+                positive("acquisition.risk.variance_ratio_cap", variance_ratio_cap)?;
+                positive("acquisition.risk.variance_floor", variance_floor)?;
+                let settings = RiskSettings { risk_floor: floor, risk_span: span, variance_ratio_cap, variance_floor };
+                RiskRule::EnsembleSpread(settings)
+            }
         })
     }
 }

@@ -1,0 +1,126 @@
+//! `gpara demo`: the whole path on embedded squares, from the city mask to the report.
+
+mod files;
+mod page;
+mod scene;
+mod summary;
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use gpara_tasks::radio::{NUM_SAMPLE_SCENES, sample_scene};
+
+use crate::console::Console;
+use crate::embedded_models::EMBEDDED_MODELS;
+use crate::failure::{Failure, Outcome};
+use crate::output_folder::OutputFolder;
+use crate::preset::{PolicyChoice, Preset, check_available};
+use scene::{DemoSettings, SceneOutcome, run_scene};
+
+/// Measure an embedded field by three policies, reconstruct it, and write maps and a report
+///
+/// Example: gpara demo radio --scene 3 --out out/demo
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// The field to measure
+    task: DemoTask,
+    /// Folder for maps, points and report
+    #[arg(long, default_value = "out/demo_radio")]
+    out: PathBuf,
+    /// Settings of the method: paper, best or gaussian [default: best, or gaussian in a build without weights]
+    #[arg(long)]
+    preset: Option<String>,
+    /// Which square, 0 to 11, or `all`
+    #[arg(long, default_value = "0")]
+    scene: String,
+    /// Number of measurements of each policy
+    #[arg(long, default_value_t = 491)]
+    budget: usize,
+    /// Policies to compare, separated by commas
+    #[arg(long, value_delimiter = ',', default_value = "random,farthest-point,active")]
+    policy: Vec<PolicyChoice>,
+    /// Root of all randomness; same seed, same files
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DemoTask {
+    /// Path gain in a city, one transmitter
+    Radio,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &DemoArguments, console: Console) -> Outcome {
+    let DemoTask::Radio = arguments.task;
+    let preset = Preset::embedded(preset_name(arguments, console))?;
+    check_available(&preset, &arguments.policy)?;
+    let scenes = chosen_scenes(&arguments.scene)?;
+    let maps = scenes.iter().map(|&index| Ok(sample_scene(index)?)).collect::<Outcome<Vec<_>>>()?;
+    for map in &maps {
+        let num_valid = map.scene.valid().num_valid();
+        if arguments.budget == 0 || arguments.budget > num_valid {
+            return Err(Failure::input(
+                format!(
+                    "budget {} is not allowed: {} has {num_valid} valid cells, so 1 to {num_valid}",
+                    arguments.budget, map.id
+                ),
+                "the paper measures 491 cells, 3 % of the grid",
+            ));
+        }
+    }
+    let mut policies = Vec::new();
+    for &policy in &arguments.policy {
+        if !policies.contains(&policy) {
+            policies.push(policy);
+        }
+    }
+    let settings = DemoSettings { preset, policies, budget: arguments.budget, seed: arguments.seed };
+    let mut folder = OutputFolder::open(&arguments.out)?;
+    console.log(&format!("writing to {}", folder.path().display()));
+
+    let steps = maps.len() * settings.policies.len() * settings.budget;
+    let progress = console.progress(steps as u64, "points");
+    let mut outcomes: Vec<SceneOutcome> = Vec::new();
+    for map in maps {
+        let outcome = run_scene(&settings, map, &progress)?;
+        files::write_scene(&mut folder, &outcome)?;
+        outcomes.push(outcome);
+    }
+    progress.finish_and_clear();
+
+    let page = page::report(&settings, &outcomes, folder.written());
+    folder.write("report.html", crate::report::report_page(&page).as_bytes())?;
+    let summary = summary::json(&settings, &outcomes, &folder);
+    folder.write("summary.json", format!("{summary:#}\n").as_bytes())?;
+    if console.json {
+        console.data(&format!("{summary:#}\n"));
+    } else if !console.quiet {
+        console.data(&summary::text(&settings, &outcomes));
+        console.data(&format!("\nreport: {}\n", folder.path().join("report.html").display()));
+    }
+    Ok(())
+}
+
+fn preset_name(arguments: &DemoArguments, console: Console) -> &str {
+    match &arguments.preset {
+        Some(name) => name,
+        None if EMBEDDED_MODELS.is_empty() => {
+            console.log("note: this build has no weights, so the preset is `gaussian`");
+            "gaussian"
+        }
+        None => "best",
+    }
+}
+
+/// The squares named by `--scene`.
+fn chosen_scenes(scene: &str) -> Outcome<Vec<usize>> {
+    if scene == "all" {
+        return Ok((0..NUM_SAMPLE_SCENES).collect());
+    }
+    let index = scene.parse().ok().filter(|&index| index < NUM_SAMPLE_SCENES);
+    index.map(|index| vec![index]).ok_or_else(|| {
+        let last = NUM_SAMPLE_SCENES - 1;
+        Failure::input(format!("scene `{scene}` is not known: 0 to {last}, or `all`"), "`--scene 3` takes one square")
+    })
+}

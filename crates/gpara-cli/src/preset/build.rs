@@ -1,0 +1,256 @@
+//! From a preset and a scene to the parts of the method.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::ValueEnum;
+use gpara::{
+    AcquisitionModel, Context, Denoiser, EdgeAware, EnsembleCache, FarthestPoint, FirstPoint, GaussianReconstructor,
+    GaussianSettings, Gpara, GparaSettings, GraphDescriptor, GraphPredictor, MaxVariance, MeanReconstructor,
+    MeanSettings, Observations, Policy, Posterior, PriorEnsemble, PriorMean, Random, Reconstruction,
+    ReconstructionInput, Reconstructor, ResidualPrecision, SamplerSettings, SeedTree, StdScale, StdSource,
+    TrajectoryReconstructor, TrajectorySettings, UniformGraph, ZeroScorer, sample_prior,
+};
+
+use super::{Graph, Preset, Prior, Reconstruct};
+use crate::embedded_models::EmbeddedModel;
+use crate::failure::{Failure, Outcome};
+
+/// A policy as it is named on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PolicyChoice {
+    /// Uniformly random cells
+    Random,
+    /// Each point as far as possible from all before it
+    FarthestPoint,
+    /// The paper's policy: largest expected drop of the weighted posterior risk
+    Active,
+    /// Largest variance of the conditioned ensemble
+    MaxVariance,
+}
+
+impl PolicyChoice {
+    /// The name as it is typed.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::FarthestPoint => "farthest-point",
+            Self::Active => "active",
+            Self::MaxVariance => "max-variance",
+        }
+    }
+}
+
+/// What kind of scene the method is built for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Task {
+    /// Its name in model cards.
+    pub(crate) name: &'static str,
+    /// Normalised value of invalid cells, where it is known.
+    pub(crate) invalid_value: Option<f64>,
+}
+
+/// The parts of the method for one scene.
+pub(crate) struct MethodParts {
+    /// Q_g.
+    pub(crate) precision: ResidualPrecision,
+    /// Seconds it took to draw the ensemble and the graph.
+    pub(crate) seconds: f64,
+    /// Network evaluations of the ensemble.
+    pub(crate) network_calls: u64,
+    preset: Preset,
+    sampled: Option<SampledPrior>,
+    reconstructor: Box<dyn Reconstructor>,
+}
+
+/// A prior that samples are drawn from.
+struct SampledPrior {
+    denoiser: Arc<dyn Denoiser>,
+    sampler: SamplerSettings,
+    ensemble_size: usize,
+    refresh_at: Vec<usize>,
+    /// Samples without measurements.
+    ensemble: PriorEnsemble,
+}
+
+impl MethodParts {
+    /// Loads what the preset names, draws the prior ensemble, predicts the graph.
+    pub(crate) fn new(preset: &Preset, task: Task, context: &Context, seeds: SeedTree) -> Outcome<Self> {
+        let started = Instant::now();
+        let sampled = SampledPrior::new(preset, task, context, seeds)?;
+        let precision = residual_precision(preset, context, sampled.as_ref())?;
+        let reconstructor = reconstructor(preset, task, sampled.as_ref())?;
+        let network_calls = sampled.as_ref().map_or(0, SampledPrior::calls_a_draw);
+        let seconds = started.elapsed().as_secs_f64();
+        Ok(Self { precision, seconds, network_calls, preset: preset.clone(), sampled, reconstructor })
+    }
+
+    /// The policy with what it reads.
+    pub(crate) fn acquisition_model(&self, choice: PolicyChoice) -> Outcome<AcquisitionModel> {
+        let policy = self.policy(choice);
+        let ensemble = match &self.sampled {
+            Some(sampled) if policy.needs_ensemble() => sampled.cache()?,
+            None if policy.needs_ensemble() => return Err(no_ensemble(&self.preset, choice)),
+            _ => EnsembleCache::nothing(),
+        };
+        Ok(AcquisitionModel { policy, precision: self.precision.clone(), ensemble })
+    }
+
+    fn policy(&self, choice: PolicyChoice) -> Box<dyn Policy> {
+        let acquisition = &self.preset.acquisition;
+        match choice {
+            PolicyChoice::Random => Box::new(Random::new()),
+            PolicyChoice::FarthestPoint => Box::new(FarthestPoint::new(FirstPoint::Centroid)),
+            PolicyChoice::MaxVariance => Box::new(MaxVariance::new(self.preset.correction)),
+            PolicyChoice::Active => {
+                let settings = GparaSettings {
+                    correction: self.preset.correction,
+                    risk: acquisition.risk,
+                    utility: acquisition.utility,
+                    score_bound: acquisition.score_bound,
+                    batch_rule: acquisition.batch_rule,
+                };
+                Box::new(Gpara::new(settings, Box::new(ZeroScorer)))
+            }
+        }
+    }
+
+    /// The field given the measurements.
+    pub(crate) fn reconstruct(
+        &self,
+        context: &Context,
+        observations: &Observations,
+        seeds: SeedTree,
+    ) -> Outcome<Reconstruction> {
+        let std_from_ensemble =
+            matches!(self.preset.reconstruct, Reconstruct::MeanNetwork { std: StdSource::Ensemble, .. });
+        let (ensemble, calls) = match &self.sampled {
+            Some(sampled) if std_from_ensemble => {
+                (Some(sampled.draw(context, observations, seeds)?), sampled.calls_a_draw())
+            }
+            _ => (None, 0),
+        };
+        let (precision, ensemble) = (&self.precision, ensemble.as_ref());
+        let input = ReconstructionInput { context, observations, precision, ensemble, seeds };
+        let mut made = self.reconstructor.reconstruct(&input)?;
+        made.network_calls += calls;
+        Ok(made)
+    }
+
+    /// The mean of the field without the cost of trajectories: those are replaced by the conditioned prior ensemble.
+    pub(crate) fn quick_estimate(
+        &self,
+        context: &Context,
+        observations: &Observations,
+        seeds: SeedTree,
+    ) -> Outcome<Vec<f64>> {
+        let (Reconstruct::Trajectories { .. }, Some(sampled)) = (&self.preset.reconstruct, &self.sampled) else {
+            return Ok(self.reconstruct(context, observations, seeds)?.mean);
+        };
+        let posterior = Posterior::new(&self.precision, observations)?;
+        let (refined, _) = self.preset.correction.refine(&posterior, sampled.ensemble.as_slice())?;
+        Ok(PriorEnsemble::new(refined, context.grid().num_nodes())?.mean())
+    }
+}
+
+/// Refuses a policy that the preset cannot serve, and a preset whose networks are not in this build, before any work.
+pub(crate) fn check_available(preset: &Preset, policies: &[PolicyChoice]) -> Outcome {
+    for name in preset.model_names() {
+        EmbeddedModel::named(name).map_err(|failure| failure.within(format!("preset `{}`", preset.name)))?;
+    }
+    let sampled = matches!(preset.prior, Prior::Network { .. });
+    match policies.iter().find(|&&policy| policy == PolicyChoice::MaxVariance && !sampled) {
+        Some(&policy) => Err(no_ensemble(preset, policy)),
+        None => Ok(()),
+    }
+}
+
+fn no_ensemble(preset: &Preset, policy: PolicyChoice) -> Failure {
+    Failure::input(
+        format!("policy `{}` needs a prior ensemble, preset `{}` has none", policy.name(), preset.name),
+        "take the policy `active`, or a preset with a network",
+    )
+}
+
+impl SampledPrior {
+    /// Loads the preset's network and draws its ensemble; `None` for a prior without samples.
+    fn new(preset: &Preset, task: Task, context: &Context, seeds: SeedTree) -> Outcome<Option<Self>> {
+        let Prior::Network { model, ensemble_size, num_steps, refresh_at } = &preset.prior else { return Ok(None) };
+        let denoiser = EmbeddedModel::named(model)?.denoiser(task.name)?;
+        let steps = denoiser.schedule().respace(&denoiser.schedule().spaced_timesteps(*num_steps)?)?;
+        let sampler = SamplerSettings { invalid_value: task.invalid_value, ..SamplerSettings::clipped(steps) };
+        let denoiser: Arc<dyn Denoiser> = Arc::new(denoiser);
+        let none = Observations::none(context.grid());
+        let ensemble = sample_prior(&*denoiser, context, &none, &sampler, *ensemble_size, seeds)?;
+        let (ensemble_size, refresh_at) = (*ensemble_size, refresh_at.clone());
+        Ok(Some(Self { denoiser, sampler, ensemble_size, refresh_at, ensemble }))
+    }
+
+    /// Network evaluations of one draw of the ensemble.
+    fn calls_a_draw(&self) -> u64 {
+        (self.ensemble_size * self.sampler.steps.len()) as u64
+    }
+
+    fn draw(&self, context: &Context, observations: &Observations, seeds: SeedTree) -> Outcome<PriorEnsemble> {
+        Ok(sample_prior(&*self.denoiser, context, observations, &self.sampler, self.ensemble_size, seeds)?)
+    }
+
+    /// The ensemble for a policy. One that is drawn once is the one that is here already.
+    fn cache(&self) -> Outcome<EnsembleCache> {
+        if self.refresh_at.is_empty() {
+            return Ok(EnsembleCache::given(self.ensemble.clone()));
+        }
+        let (denoiser, sampler) = (Arc::clone(&self.denoiser), self.sampler.clone());
+        Ok(EnsembleCache::drawn(denoiser, sampler, self.ensemble_size, self.refresh_at.clone())?)
+    }
+}
+
+fn residual_precision(
+    preset: &Preset,
+    context: &Context,
+    sampled: Option<&SampledPrior>,
+) -> Outcome<ResidualPrecision> {
+    let num_nodes = context.grid().num_nodes();
+    // Without samples the descriptor says that the prior is flat.
+    let (prior_mean, prior_std) = match sampled {
+        Some(sampled) => {
+            let moments = sampled.ensemble.moments(context.grid())?;
+            (moments.mean, moments.variance.into_iter().map(f64::sqrt).collect())
+        }
+        None => (vec![0.0; num_nodes], vec![0.0; num_nodes]),
+    };
+    let descriptor = GraphDescriptor { context, prior_mean: &prior_mean, prior_std: &prior_std };
+    let conductances = match preset.graph {
+        Graph::Uniform => UniformGraph.predict(&descriptor)?,
+        Graph::EdgeAware => EdgeAware::default().predict(&descriptor)?,
+    };
+    Ok(ResidualPrecision::new(conductances, preset.residual_precision, preset.graph_coupling)?)
+}
+
+fn reconstructor(preset: &Preset, task: Task, sampled: Option<&SampledPrior>) -> Outcome<Box<dyn Reconstructor>> {
+    Ok(match (&preset.reconstruct, &preset.prior, sampled) {
+        (Reconstruct::Trajectories { num_trajectories, schedule }, _, Some(sampled)) => {
+            let settings = TrajectorySettings {
+                sampler: sampled.sampler.clone(),
+                num_trajectories: *num_trajectories,
+                schedule: *schedule,
+                correction: preset.correction,
+            };
+            Box::new(TrajectoryReconstructor::new(Arc::clone(&sampled.denoiser), settings))
+        }
+        (Reconstruct::MeanNetwork { model, symmetries, std }, _, _) => {
+            let settings = MeanSettings {
+                symmetries: *symmetries,
+                correction: preset.correction,
+                invalid_value: task.invalid_value,
+                std: *std,
+            };
+            Box::new(MeanReconstructor::new(Arc::new(EmbeddedModel::named(model)?.mean(task.name)?), settings))
+        }
+        (Reconstruct::Gaussian, Prior::Gaussian { mean }, _) => {
+            let mean = PriorMean::Fitted { without_measurements: *mean };
+            Box::new(GaussianReconstructor::new(GaussianSettings { mean, scale: StdScale::Fitted, num_samples: 0 }))
+        }
+        _ => unreachable!("a checked preset pairs its reconstruction with its prior"),
+    })
+}
