@@ -1,5 +1,7 @@
 //! Tasks of gpara: where scenes and fields come from, which units they carry, which cells are valid.
 //!
-//! [`radio`] turns building masks and gain maps into contexts and normalised fields.
+//! [`radio`] turns building masks and gain maps into contexts and normalised fields; [`field`] reads and writes fields,
+//! masks and points of any kind.
 
+pub mod field;
 pub mod radio;

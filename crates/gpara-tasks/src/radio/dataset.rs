@@ -116,3 +116,74 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
         .map_err(|error| RadioError::Json { path: path.into(), reason: error.to_string() })?;
     Ok(value)
 }
+
+#[cfg(test)]
+mod tests {
+    use gpara::ErrorKind;
+    use image::GrayImage;
+
+    use super::*;
+
+    /// A data set of one map, 4 x 6 pixels, one building, two antennas.
+    fn dataset_folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["png/buildings_complete", "antenna", "gain/RayLaunch"] {
+            std::fs::create_dir_all(path(name)).unwrap();
+        }
+        let mut buildings = GrayImage::new(6, 4);
+        buildings.put_pixel(5, 0, image::Luma([255]));
+        buildings.save(path("png/buildings_complete/7.png")).unwrap();
+        let gain = GrayImage::from_fn(6, 4, |x, _| image::Luma([x as u8 * 10]));
+        gain.save(path("gain/RayLaunch/7_1.png")).unwrap();
+        std::fs::write(path("antenna/7.json"), "[[0, 0], [4, 3]]").unwrap();
+        std::fs::write(path("split.json"), r#"{"train": [], "val": [], "test": ["7_1"]}"#).unwrap();
+        folder
+    }
+
+    #[test]
+    fn map_is_read_with_x_as_column_and_halved() {
+        let folder = dataset_folder();
+        let dataset = RadioDataset::open(folder.path()).unwrap();
+        assert_eq!(dataset.split(Split::Test), ["7_1"]);
+        assert!(dataset.split(Split::Train).is_empty());
+        let map = dataset.load("7_1").unwrap();
+        assert_eq!(map.scene.transmitter(), (1.25, 1.75));
+        assert_eq!(map.scene.valid().as_slice(), [true, true, false, true, true, true]);
+        let expected = [5.0, 25.0, 0.0, 5.0, 25.0, 45.0].map(|gray: f64| (2.0 * gray / 255.0 - 1.0) as f32);
+        assert_eq!(map.field, expected);
+    }
+
+    #[test]
+    fn bad_ids_and_files_are_told_apart_by_kind() {
+        let folder = dataset_folder();
+        let dataset = RadioDataset::open(folder.path()).unwrap();
+        let kind = |id: &str| dataset.load(id).unwrap_err().kind();
+        for id in ["7", "7_x", "_1", "../7_1", "7_2"] {
+            assert_eq!(kind(id), ErrorKind::InvalidInput, "{id}");
+        }
+        assert_eq!(kind("8_0"), ErrorKind::Io);
+        assert_eq!(kind("7_0"), ErrorKind::Io, "gain map is missing");
+
+        let path = folder.path().join("gain/RayLaunch/7_1.png");
+        GrayImage::new(4, 4).save(&path).unwrap();
+        assert_eq!(kind("7_1"), ErrorKind::ShapeMismatch);
+        std::fs::write(&path, b"not a picture").unwrap();
+        assert_eq!(kind("7_1"), ErrorKind::InvalidInput);
+        image::ImageBuffer::<image::Luma<u16>, _>::new(6, 4).save(&path).unwrap();
+        assert_eq!(kind("7_1"), ErrorKind::InvalidInput, "16-bit gain map");
+        let path = folder.path().join("png/buildings_complete/7.png");
+        GrayImage::from_fn(6, 4, |x, _| image::Luma([x as u8])).save(path).unwrap();
+        assert!(dataset.load("7_1").unwrap_err().to_string().contains("value 1 at row 0, col 1"));
+    }
+
+    #[test]
+    fn split_without_a_list_or_missing_folder_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(RadioDataset::open(folder.path()).unwrap_err().kind(), ErrorKind::Io);
+        std::fs::write(folder.path().join("split.json"), r#"{"train": [], "test": []}"#).unwrap();
+        let error = RadioDataset::open(folder.path()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert!(error.to_string().contains("`val`"), "{error}");
+    }
+}

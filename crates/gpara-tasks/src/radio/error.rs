@@ -9,10 +9,8 @@ use thiserror::Error as ThisError;
 pub(super) enum RadioError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("{} is not a readable PNG: {reason}", path.display())]
-    NotPng { path: PathBuf, reason: String },
-    #[error("{} holds {found} pixels, only 8-bit gray is allowed", path.display())]
-    NotGray8 { path: PathBuf, found: String },
+    #[error("{} is 16-bit gray, radio maps and building masks are 8-bit gray", path.display())]
+    NotGray8 { path: PathBuf },
     #[error("{} is not as expected: {reason}", path.display())]
     Json { path: PathBuf, reason: String },
     #[error("radio map `{id}` is not of the form MAP_TRANSMITTER, e.g. 12_0")]
@@ -42,8 +40,7 @@ impl ErrorDetail for RadioError {
         match self {
             Self::Read { .. } => ErrorKind::Io,
             Self::GainSize { .. } | Self::MaskLength { .. } => ErrorKind::ShapeMismatch,
-            Self::NotPng { .. }
-            | Self::NotGray8 { .. }
+            Self::NotGray8 { .. }
             | Self::Json { .. }
             | Self::Id { .. }
             | Self::NoTransmitter { .. }

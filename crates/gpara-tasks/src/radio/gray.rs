@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use gpara::{Grid, Result};
-use image::{DynamicImage, ImageFormat};
 
 use super::error::RadioError;
+use crate::field::GrayPng;
 
 /// A gray picture, one byte a cell, row 0 at the top.
 pub(super) struct Gray {
@@ -22,13 +22,12 @@ impl Gray {
 
     /// Decodes the bytes of a PNG; `path` only names it in errors.
     pub(super) fn decode(bytes: &[u8], path: &Path) -> Result<Self> {
-        let image = image::load_from_memory_with_format(bytes, ImageFormat::Png)
-            .map_err(|error| RadioError::NotPng { path: path.into(), reason: error.to_string() })?;
-        let DynamicImage::ImageLuma8(image) = image else {
-            return Err(RadioError::NotGray8 { path: path.into(), found: format!("{:?}", image.color()) }.into());
-        };
-        let grid = Grid::new(image.height() as usize, image.width() as usize)?;
-        Ok(Self { grid, values: image.into_raw() })
+        let png = GrayPng::decode(bytes, path)?;
+        if png.white != u16::from(u8::MAX) {
+            return Err(RadioError::NotGray8 { path: path.into() }.into());
+        }
+        let values = png.gray.into_iter().map(|gray| u8::try_from(gray).expect("8-bit gray is below 256")).collect();
+        Ok(Self { grid: png.grid, values })
     }
 
     /// One flag a cell, true = building.

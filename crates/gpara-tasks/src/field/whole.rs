@@ -1,0 +1,56 @@
+//! Files appear whole or not at all.
+
+use std::io::Write;
+use std::path::Path;
+
+use gpara::Result;
+use tempfile::NamedTempFile;
+
+use super::error::FieldError;
+
+/// Writes a file through a temporary one in the same folder and a rename: a reader sees the old or the new content.
+///
+/// # Errors
+/// `Io` if the folder is missing or may not be written to; nothing is left behind.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let write = || -> std::io::Result<()> {
+        let mut file = NamedTempFile::new_in(folder)?;
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    };
+    write().map_err(|source| FieldError::Write { path: path.into(), source }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use gpara::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn file_is_replaced_whole_and_nothing_else_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csv");
+        write_whole(&path, b"old").unwrap();
+        write_whole(&path, b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn folder_that_is_missing_or_a_file_gives_an_io_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, b"").unwrap();
+        for path in [folder.path().join("missing/a.csv"), file.join("a.csv")] {
+            assert_eq!(write_whole(&path, b"x").unwrap_err().kind(), ErrorKind::Io, "{}", path.display());
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
