@@ -38,6 +38,7 @@ test-slow:
 
 bench:
 	$(CARGO) test --release -- --ignored bench_ --nocapture
+	scripts/bench-onnxruntime.sh
 
 # Builds against libtorch: about 530 MB from PyPI on the first run.
 test-train:

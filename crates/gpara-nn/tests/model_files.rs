@@ -1,5 +1,7 @@
 //! What a model file is refused for, and what its check recomputes.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
 //! Clean estimates and means of the tiny networks.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use std::path::{Path, PathBuf};
 
 use gpara::{

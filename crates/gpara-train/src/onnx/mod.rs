@@ -174,6 +174,7 @@ mod tests {
     fn full_size_network_agrees_with_libtorch_and_fits_in_24_mib() {
         let (store, folder) = (nn::VarStore::new(Device::Cpu), tempfile::tempdir().unwrap());
         let mut facts = tiny_facts("full_size", Role::Prior, Output::Velocity);
+        facts.grid = [128, 128];
         facts.config.network =
             UNetConfig { widths: vec![48, 96, 160, 192], blocks: 2, groups: 8, time_dim: 192, ..facts.config.network };
         let network = random_network(&store, &facts.config.network);
