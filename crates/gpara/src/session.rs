@@ -173,7 +173,8 @@ impl AcquisitionSession {
     /// Repeats a recorded round without asking the policy, so that a session can be resumed.
     ///
     /// The ensemble is drawn at the same states as in the first run, hence later rounds give the same bits. Values of
-    /// the record are told with the session's noise; points without a value stay pending.
+    /// the record are told with the session's noise; points without a value stay pending, tell them as failed if they
+    /// were.
     ///
     /// # Errors
     /// `InvalidInput` if the record does not continue this session; those of the denoiser and of `tell`.

@@ -6,6 +6,7 @@ use super::{Reconstruction, ReconstructionInput, Reconstructor};
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::gaussian_field::sample_residual;
 use crate::grid::Grid;
+use crate::observations::Observation;
 use crate::posterior::Posterior;
 use crate::prior::PriorEnsemble;
 use crate::solve::{MeanSolver, SolveInfo};
@@ -131,33 +132,46 @@ impl Reconstructor for GaussianReconstructor {
 }
 
 /// Generalised least squares for one level b: `b = 1' K^-1 y / 1' K^-1 1`, then the residual given that level.
-///
-/// `K^-1 v = R^-1 (v - H m_S(v))` turns both quadratic forms into one solve each.
 fn fit_level(posterior: &Posterior) -> Result<Fit> {
     let num_nodes = posterior.grid().num_nodes();
-    let (of_values, solve) = posterior.mean_correction(&vec![0.0; num_nodes], MeanSolver::Exact)?;
-    let mut unit = vec![0.0; num_nodes];
+    let flat = vec![0.0; num_nodes];
+    let (of_values, solve) = posterior.mean_correction(&flat, MeanSolver::Exact)?;
+    let mut unit = flat.clone();
     posterior.observations().iter().for_each(|entry| unit[entry.node] = entry.noise_std.powi(-2));
-    let influence: Vec<f64> = posterior.solve(&unit)?.into_iter().map(|correction| 1.0 - correction).collect();
-    let (mut precision, mut weighted) = (0.0, 0.0);
-    for entry in posterior.observations().iter() {
-        let noise_precision = entry.noise_std.powi(-2);
-        precision += noise_precision * influence[entry.node];
-        weighted += noise_precision * (entry.value - of_values[entry.node]);
-    }
+    let of_ones = posterior.solve(&unit)?;
+    let ones = vec![1.0; posterior.observations().len()];
+    let precision: f64 = kriging_weights(posterior, &ones, &of_ones).iter().sum();
+    let weighted: f64 = kriging_weights(posterior, &posterior.innovation(&flat)?, &of_values).iter().sum();
     let level = weighted / precision;
     let base = vec![level; num_nodes];
     let (correction, _) = posterior.mean_correction(&base, MeanSolver::Exact)?;
     let misfit = misfit(posterior, &posterior.innovation(&base)?, &correction);
     let mean = correction.iter().map(|delta| level + delta).collect();
+    let influence = of_ones.into_iter().map(|correction| 1.0 - correction).collect();
     let level = Some(LevelUncertainty { influence, variance: precision.recip() });
     Ok(Fit { mean, solve, level, misfit })
 }
 
-/// v' K^-1 v of the innovation v, whose correction is m_S(v).
+/// K^-1 v, one value a measurement, of the innovation v whose correction is m.
+///
+/// `A m = H' R^-1 v` says twice the same: K^-1 v = R^-1 (v - H m) = H Q m. The first loses its digits where the noise is
+/// small and m reproduces v, the second where it is large; each measurement takes the one that suits its noise.
+fn kriging_weights(posterior: &Posterior, innovation: &[f64], correction: &[f64]) -> Vec<f64> {
+    let prior = posterior.precision().prior();
+    let applied = prior.apply(correction);
+    let weight = |(entry, v): (&Observation, &f64)| {
+        let noise_precision = entry.noise_std.powi(-2);
+        match noise_precision > prior.diagonal()[entry.node] {
+            true => applied[entry.node],
+            false => noise_precision * (v - correction[entry.node]),
+        }
+    };
+    posterior.observations().iter().zip(innovation).map(weight).collect()
+}
+
+/// v' K^-1 v of the innovation v, whose correction is m.
 fn misfit(posterior: &Posterior, innovation: &[f64], correction: &[f64]) -> f64 {
-    let entries = posterior.observations().iter().zip(innovation);
-    entries.map(|(entry, v)| v * (v - correction[entry.node]) * entry.noise_std.powi(-2)).sum()
+    kriging_weights(posterior, innovation, correction).iter().zip(innovation).map(|(weight, v)| weight * v).sum()
 }
 
 /// Draws of the posterior, the fitted level's uncertainty included.
