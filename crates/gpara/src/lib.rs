@@ -55,16 +55,17 @@ pub use measurement_source::{FieldSource, MeasurementSource};
 pub use metrics::{FieldErrors, errors_over_unobserved, errors_over_valid};
 pub use observations::{Observation, Observations};
 pub use policy::{
-    AcquisitionInput, FarthestPoint, FirstPoint, Gpara, GparaSettings, MaxVariance, Policy, Random, RiskRule, SelectedPoint,
-    Selection,
+    AcquisitionInput, FarthestPoint, FirstPoint, Gpara, GparaSettings, MaxVariance, Policy, Random, RiskRule,
+    SelectedPoint, Selection,
 };
 pub use posterior::{Correction, Posterior};
 pub use precision::{PosteriorPrecision, ResidualPrecision};
 pub use prior::{PriorEnsemble, sample_prior};
 pub use probing::rademacher_probes;
 pub use reconstruct::{
-    CorrectionSchedule, GaussianReconstructor, GaussianSettings, MeanReconstructor, MeanSettings, PriorMean, Reconstruction,
-    ReconstructionInput, Reconstructor, StdScale, StdSource, TrajectoryReconstructor, TrajectorySettings,
+    CorrectionSchedule, GaussianReconstructor, GaussianSettings, MeanReconstructor, MeanSettings, PriorMean,
+    Reconstruction, ReconstructionInput, Reconstructor, StdScale, StdSource, TrajectoryReconstructor,
+    TrajectorySettings,
 };
 pub use reverse_chain::SamplerSettings;
 pub use risk::{EnsembleMoments, RiskSettings, RiskWeights, mean_variance};

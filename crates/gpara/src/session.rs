@@ -42,6 +42,32 @@ pub struct SessionSettings {
 }
 
 /// The state of one acquisition: what was asked, what was told, what is left.
+///
+/// # Example
+/// ```
+/// use gpara::{
+///     AcquisitionModel, AcquisitionSession, Conductances, Context, EnsembleCache, ErrorKind, FarthestPoint, FirstPoint,
+///     Grid, Observation, ResidualPrecision, SeedTree, SessionSettings,
+/// };
+///
+/// let context = Context::empty(Grid::new(1, 9)?);
+/// let graph = Conductances::from_logits(&[0.0; 36], context.valid())?;
+/// let mut model = AcquisitionModel {
+///     policy: Box::new(FarthestPoint::new(FirstPoint::Centroid)),
+///     precision: ResidualPrecision::new(graph, 0.0625, 0.8)?,
+///     ensemble: EnsembleCache::nothing(),
+/// };
+/// let settings = SessionSettings { budget: 3, max_batch: 8, noise_std: 0.01 };
+/// let mut session = AcquisitionSession::new(context, settings, SeedTree::new(1))?;
+///
+/// let nodes = session.ask(&mut model, 2)?.nodes();
+/// assert_eq!(nodes, [4, 0]);
+/// session.tell(&[Observation { node: 4, value: 0.3, noise_std: 0.01 }])?;
+/// assert_eq!(session.pending().collect::<Vec<_>>(), [0]);
+/// assert_eq!(session.ask(&mut model, 2)?.nodes(), [8]);
+/// assert_eq!(session.ask(&mut model, 1).unwrap_err().kind(), ErrorKind::BudgetSpent);
+/// # Ok::<(), gpara::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct AcquisitionSession {
     context: Context,

@@ -6,10 +6,10 @@ mod dense_oracle;
 
 use dense_oracle::cases::{self, Case};
 use gpara::{
-    AcquisitionInput, BatchRule, Context, Correction, EnsembleMoments, ErrorKind, FarthestPoint, FirstPoint, Gpara,
-    GparaSettings, Grid, MaxVariance, MeanSolver, Observation, Observations, Policy, Posterior, PriorEnsemble, Random,
-    ResidualPrecision, RiskRule, RiskSettings, RiskWeights, SeedTree, Selection, UtilityMethod, UtilityMoments,
-    ValidMask, ZeroScorer,
+    AcquisitionInput, BatchRule, Context, Correction, EdgeAware, EnsembleMoments, ErrorKind, FarthestPoint, FirstPoint,
+    Gpara, GparaSettings, GraphDescriptor, GraphPredictor, Grid, MaxVariance, MeanSolver, Observation, Observations,
+    Policy, Posterior, PriorEnsemble, Random, ResidualPrecision, RiskRule, RiskSettings, RiskWeights, SeedTree,
+    Selection, Symmetry, UtilityMethod, UtilityMoments, ValidMask, ZeroScorer,
 };
 
 const NOISE_STD: f64 = 0.01;
@@ -299,6 +299,45 @@ fn gpara_scores_and_risk_follow_from_the_dense_utility() {
             }
             let risk = weights.weighted_risk(&posterior.variances().unwrap());
             assert!((selection.risk.unwrap() - risk).abs() < 1e-9 * risk, "{name}");
+        }
+    }
+}
+
+#[test]
+fn mirrored_and_transposed_scenes_give_mirrored_and_transposed_points() {
+    let grid = Grid::new(7, 9).unwrap();
+    let mut stream = SeedTree::new(17).stream("scene");
+    let valid = ValidMask::new(grid, (0..63).map(|node| node % 10 != 6).collect()).unwrap();
+    let samples: Vec<Vec<f64>> = (0..4).map(|_| (0..63).map(|_| 0.3 * stream.normal()).collect()).collect();
+    let scene = |symmetry: Symmetry| {
+        let context = symmetry.context(&Context::new(valid.clone(), Vec::new()).unwrap()).unwrap();
+        let samples = samples.iter().flat_map(|sample| symmetry.apply(grid, sample)).collect();
+        let ensemble = PriorEnsemble::new(samples, 63).unwrap();
+        let moments = ensemble.moments(context.grid()).unwrap();
+        let prior_std: Vec<f64> = moments.variance.iter().map(|variance| variance.sqrt()).collect();
+        let descriptor = GraphDescriptor { context: &context, prior_mean: &moments.mean, prior_std: &prior_std };
+        let conductances = EdgeAware::default().predict(&descriptor).unwrap();
+        State {
+            precision: ResidualPrecision::new(conductances, 0.0625, 0.8).unwrap(),
+            observations: Observations::none(context.grid()),
+            context,
+            pending: Vec::new(),
+            ensemble,
+            seeds: SeedTree::new(9),
+        }
+    };
+    for policy in [&|| Box::new(gpara(exact_settings(BatchRule::ExactSequential))) as Box<dyn Policy>, &|| {
+        Box::new(MaxVariance::new(exact_correction())) as Box<dyn Policy>
+    }] as [&dyn Fn() -> Box<dyn Policy>; 2]
+    {
+        let plain = scene(Symmetry::IDENTITY).nodes(policy().as_mut(), 8);
+        for (transpose, flip_rows, flip_cols) in
+            [(false, true, false), (false, false, true), (true, false, false), (true, true, false)]
+        {
+            let symmetry = Symmetry { transpose, flip_rows, flip_cols };
+            let expected: Vec<usize> = plain.iter().map(|&node| symmetry.node(grid, node)).collect();
+            let mut policy = policy();
+            assert_eq!(scene(symmetry).nodes(policy.as_mut(), 8), expected, "{} {symmetry:?}", policy.name());
         }
     }
 }

@@ -343,6 +343,30 @@ fn stage_two_reports_the_worst_solve_and_no_std_for_one_trajectory() {
 }
 
 #[test]
+fn stage_two_clips_before_the_correction_and_projects_after_it_eq13() {
+    // The prior mean 2 lies outside [-1, 1]: the innovation is taken from the clipped 1, and rho = 1.4 overshoots -0.9.
+    let case = cases::named("prior only 5x5");
+    let schedule = NoiseSchedule::linear(0.1, 0.9, 100).unwrap();
+    let toy = GaussianDenoiser::new(vec![2.0; 25], case.prior(), schedule.clone()).unwrap();
+    let observations = case.with_measurement(Observation { node: 7, value: -0.9, noise_std: 1e-3 });
+    let correction = Correction { solver: MeanSolver::Exact, strength: 1.4, range: Some(ValueRange::UNIT) };
+    let settings = TrajectorySettings {
+        sampler: SamplerSettings::clipped(schedule.respace(&[99]).unwrap()),
+        num_trajectories: 1,
+        schedule: CorrectionSchedule::StepWise,
+        correction,
+    };
+    let reconstructor = TrajectoryReconstructor::new(Arc::new(toy), settings);
+    let found = reconstruct(&case, &observations, None, &reconstructor).unwrap().mean;
+    let posterior = Posterior::new(&case.prior(), &observations).unwrap();
+    let (delta, _) = posterior.mean_correction(&[1.0; 25], MeanSolver::Exact).unwrap();
+    let expected: Vec<f64> = delta.iter().map(|delta| (1.0 + 1.4 * delta).clamp(-1.0, 1.0)).collect();
+    assert_close("clipped", &found, &expected);
+    assert_eq!(found[7], -1.0);
+    assert!(found.iter().any(|value| (-0.99..0.99).contains(value)), "some cells are not clipped");
+}
+
+#[test]
 fn parts_of_different_grids_are_refused() {
     let case = cases::named("full 6x5");
     let grid = Grid::new(5, 6).unwrap();
