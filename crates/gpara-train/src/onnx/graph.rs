@@ -25,7 +25,6 @@ pub(super) enum Attribute<'a> {
     Int(&'a str, i64),
     Ints(&'a str, &'a [i64]),
     Float(&'a str, f32),
-    Text(&'a str, &'a str),
 }
 
 /// A size of an input or output.
@@ -140,7 +139,6 @@ fn attribute_proto(attribute: &Attribute<'_>) -> AttributeProto {
     match *attribute {
         Attribute::Float(name, value) => AttributeProto { f: Some(value), ..named(name, 1) },
         Attribute::Int(name, value) => AttributeProto { i: Some(value), ..named(name, 2) },
-        Attribute::Text(name, value) => AttributeProto { s: Some(value.into()), ..named(name, 3) },
         Attribute::Ints(name, values) => AttributeProto { ints: values.into(), ..named(name, 7) },
     }
 }

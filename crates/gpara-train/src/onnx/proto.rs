@@ -74,11 +74,9 @@ pub(super) struct AttributeProto {
     pub f: Option<f32>,
     #[prost(int64, optional, tag = "3")]
     pub i: Option<i64>,
-    #[prost(bytes = "vec", optional, tag = "4")]
-    pub s: Option<Vec<u8>>,
     #[prost(int64, repeated, packed = "false", tag = "8")]
     pub ints: Vec<i64>,
-    /// 1 = f, 2 = i, 3 = s, 7 = ints.
+    /// 1 = f, 2 = i, 7 = ints.
     #[prost(int32, optional, tag = "20")]
     pub r#type: Option<i32>,
 }
