@@ -27,11 +27,6 @@ impl Console {
         }
     }
 
-    /// A warning to stderr, shown even when quiet.
-    pub(crate) fn warn(self, text: &str) {
-        let _ = writeln!(std::io::stderr(), "warning: {text}");
-    }
-
     /// The failure a command ends with, to stderr.
     pub(crate) fn error(self, text: &str) {
         let _ = writeln!(std::io::stderr(), "{text}");

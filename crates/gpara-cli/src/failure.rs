@@ -47,6 +47,11 @@ impl Failure {
         Self { message: format!("{place}: {}", self.message), ..self }
     }
 
+    /// The same failure with another hint.
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
     /// The same failure with a hint where it has none.
     pub(crate) fn or_hint(self, hint: &str) -> Self {
         Self { hint: self.hint.or_else(|| Some(hint.to_string())), ..self }

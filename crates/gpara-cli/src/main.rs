@@ -9,12 +9,14 @@ mod output_folder;
 mod picture;
 mod preset;
 mod report;
+mod results;
+mod round_log;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use command::{demo, models};
+use command::{demo, inspect, models, run};
 use console::Console;
 use failure::{Failure, Outcome};
 
@@ -38,13 +40,15 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::DemoArguments),
+    Inspect(inspect::InspectArguments),
     Models(models::ModelsArguments),
+    Run(run::RunArguments),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let console = Console { quiet: cli.quiet, json: cli.json };
-    match set_threads(cli.threads).and_then(|()| run(&cli.command, console)) {
+    match set_threads(cli.threads).and_then(|()| execute(&cli.command, console)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             console.error(&failure.to_string());
@@ -53,10 +57,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: &Command, console: Console) -> Outcome {
+fn execute(command: &Command, console: Console) -> Outcome {
     match command {
         Command::Demo(arguments) => demo::run(arguments, console),
+        Command::Inspect(arguments) => inspect::run(arguments, console),
         Command::Models(arguments) => models::run(arguments, console),
+        Command::Run(arguments) => run::run(arguments, console),
     }
 }
 

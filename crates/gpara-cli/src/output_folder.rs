@@ -1,8 +1,8 @@
-//! Output files appear whole or not at all: temporary file in the same folder, fsync, rename.
+//! The folder of a run's results; every file in it appears whole or not at all.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use gpara_tasks::field::write_whole;
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
@@ -45,33 +45,17 @@ impl OutputFolder {
 
     /// Writes a file.
     pub(crate) fn write(&mut self, name: &str, bytes: &[u8]) -> Outcome {
-        write_whole(&self.path.join(name), bytes)?;
-        self.written.push(Written { name: name.to_string(), sha256: sha256_hex(bytes) });
-        Ok(())
+        self.write_by(name, |path| write_whole(path, bytes))
     }
-}
 
-/// Writes a file so that a reader sees the old or the new content, never a part.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Outcome {
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let whole = || {
-        let mut file = new_file().tempfile_in(folder)?;
-        file.write_all(bytes)?;
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)
-    };
-    whole().map(drop).map_err(|error| Failure::file("write", path, &error, WRITABLE_HINT))
-}
-
-/// A temporary file with the permissions of any new file; by default it would be private to its owner.
-fn new_file() -> tempfile::Builder<'static, 'static> {
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder
+    /// Notes a file that `write` writes whole at the path it is given.
+    pub(crate) fn write_by<T>(&mut self, name: &str, write: impl FnOnce(&Path) -> gpara::Result<T>) -> Outcome<T> {
+        let path = self.path.join(name);
+        let written = write(&path).map_err(|error| Failure::from(error).or_hint(WRITABLE_HINT))?;
+        let bytes = std::fs::read(&path).map_err(|error| Failure::file("read back", &path, &error, WRITABLE_HINT))?;
+        self.written.push(Written { name: name.to_string(), sha256: sha256_hex(&bytes) });
+        Ok(written)
+    }
 }
 
 /// SHA-256 in hexadecimal.

@@ -50,7 +50,8 @@ struct PointLine {
     node: usize,
     row: usize,
     col: usize,
-    score: f64,
+    /// `null` stands for the infinite score of a first farthest point: JSON has no infinity.
+    score: Option<f64>,
     expected_risk_drop: Option<f64>,
 }
 
@@ -87,7 +88,7 @@ impl RoundLog {
             node: point.node,
             row: point.node / self.cols,
             col: point.node % self.cols,
-            score: point.score,
+            score: Some(point.score).filter(|score| score.is_finite()),
             expected_risk_drop: point.expected_risk_drop,
         };
         let line = RoundLine {
@@ -139,7 +140,7 @@ fn read_round(path: &Path, line: usize, text: &str) -> Outcome<RoundRecord> {
     })?;
     let point = |point: &PointLine| SelectedPoint {
         node: point.node,
-        score: point.score,
+        score: point.score.unwrap_or(f64::INFINITY),
         expected_risk_drop: point.expected_risk_drop,
     };
     Ok(RoundRecord {
@@ -168,9 +169,18 @@ mod tests {
     fn record(round: usize) -> RoundRecord {
         // Values whose shortest decimal form needs all 17 digits.
         let value = 0.1 + 0.2 + round as f64 / 3.0;
-        let point = SelectedPoint { node: 5 + round, score: value * 1e-7, expected_risk_drop: Some(value.sqrt()) };
+        let score = if round == 0 { f64::INFINITY } else { value * 1e-7 };
+        let point = SelectedPoint { node: 5 + round, score, expected_risk_drop: Some(value.sqrt()) };
         let (points, values) = (vec![point], vec![Some(value)]);
-        RoundRecord { round, num_observed: round, points, values, risk: Some(1.0 / 3.0), seconds: 0.25, network_calls: 20 }
+        RoundRecord {
+            round,
+            num_observed: round,
+            points,
+            values,
+            risk: Some(1.0 / 3.0),
+            seconds: 0.25,
+            network_calls: 20,
+        }
     }
 
     #[test]

@@ -1,4 +1,7 @@
 //! One file a command.
 
 pub(crate) mod demo;
+pub(crate) mod inspect;
 pub(crate) mod models;
+pub(crate) mod run;
+mod run_config;

@@ -2,9 +2,7 @@
 
 mod canvas;
 mod color_map;
-mod gray16;
 mod map_picture;
 
 pub(crate) use color_map::{ColorMap, INVALID_COLOR};
-pub(crate) use gray16::{GrayRange, gray16_png};
 pub(crate) use map_picture::{MapPicture, Mark, MarkKind, ValueScale, tick_values};

@@ -5,7 +5,9 @@ mod raw;
 
 use gpara::{BatchRule, Correction, CorrectionSchedule, RiskRule, StdSource, SymmetrySet, UtilityMethod};
 
+use crate::embedded_models::EmbeddedModel;
 use crate::failure::{Failure, Outcome};
+use crate::output_folder::sha256_hex;
 
 pub(crate) use build::{MethodParts, PolicyChoice, Task, check_available};
 use raw::RawPreset;
@@ -134,6 +136,11 @@ impl Preset {
             Reconstruct::Trajectories { .. } | Reconstruct::Gaussian => None,
         };
         prior.into_iter().chain(mean).collect()
+    }
+
+    /// SHA-256 of each network it uses.
+    pub(crate) fn model_hashes(&self) -> Outcome<Vec<String>> {
+        self.model_names().iter().map(|name| Ok(sha256_hex(EmbeddedModel::named(name)?.onnx))).collect()
     }
 
     /// Every setting as a dotted key and its value, in the order of the keys.

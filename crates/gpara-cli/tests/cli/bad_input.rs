@@ -69,6 +69,121 @@ fn demo_refuses_bad_input() {
     );
 }
 
+/// A configuration over `field.csv` (2 x 3, values 1 to 6) with lines put in or changed.
+fn config(field: &str, run: &str) -> String {
+    let run_keys = ["preset = \"gaussian\"", "policy = \"active\"", "budget = 2"];
+    let run_lines = run_keys.iter().filter(|line| !run.contains(line.split(' ').next().unwrap())).copied();
+    let path = if field.contains("path") { "" } else { "path = \"field.csv\"\n" };
+    let range = if field.contains("range") { "" } else { "range = [0.0, 7.0]\n" };
+    format!("[field]\n{path}{range}{field}\n[run]\n{}\n{run}\n", run_lines.collect::<Vec<_>>().join("\n"))
+}
+
+#[test]
+fn run_refuses_bad_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("field.csv", "1,2,3\n4,5,6\n");
+    write("nan.csv", "1,2,3\n4,nan,6\n");
+    write("ragged.csv", "1,2,3\n4,5\n");
+    write("text.txt", "1,2,3\n");
+    write("broken.png", "not a picture");
+    write("wide_mask.csv", "1,1,1,1\n1,1,1,1\n");
+    write("empty_mask.csv", "0,0,0\n0,0,0\n");
+    write("gray_mask.csv", "0,1,7\n0,1,1\n");
+    image::ImageBuffer::from_fn(3, 2, |x, _| image::Luma([x as u8])).save(folder.path().join("plain.png")).unwrap();
+    write("wrong_preset.toml", "about = \"x\"\nfast = true\n");
+    let marks = "mask_marks = \"valid\"";
+    let masked = |mask: &str| config(&format!("mask = \"{mask}\"\n{marks}"), "");
+    for (name, text) in [
+        ("good", config("", "")),
+        ("no_field", config("path = \"missing.csv\"", "")),
+        ("nan", config("path = \"nan.csv\"", "")),
+        ("ragged", config("path = \"ragged.csv\"", "")),
+        ("ending", config("path = \"text.txt\"", "")),
+        ("broken", config("path = \"broken.png\"", "")),
+        ("no_scale", config("path = \"plain.png\"", "")),
+        ("bad_scale", config("path = \"plain.png\"\npng_scale = { offset = 0.0, step = 0.0 }", "")),
+        ("narrow", config("range = [0.0, 5.5]", "")),
+        ("turned", config("range = [7.0, 0.0]", "")),
+        ("mask_shape", masked("wide_mask.csv")),
+        ("mask_empty", masked("empty_mask.csv")),
+        ("mask_value", masked("gray_mask.csv")),
+        ("mask_missing", masked("missing.csv")),
+        ("mask_polarity", config("mask = \"wide_mask.csv\"", "")),
+        ("budget_zero", config("", "budget = 0")),
+        ("budget_large", config("", "budget = 7")),
+        ("noise", config("", "noise_std = -0.5")),
+        ("preset", config("", "preset = \"fast\"")),
+        ("preset_file", config("", "preset = \"wrong_preset.toml\"")),
+        ("policy", config("", "policy = \"lucky\"")),
+        ("unknown_key", config("", "speed = 3")),
+        ("not_toml", "[field\n".to_string()),
+        (
+            "no_budget",
+            "[field]\npath = \"field.csv\"\nrange = [0.0, 7.0]\n[run]\npreset = \"gaussian\"\npolicy = \"active\"\n"
+                .to_string(),
+        ),
+        ("channel", config("", "") + "[channels]\nbuilding = \"wide_mask.csv\"\n"),
+    ] {
+        write(&format!("{name}.toml"), &text);
+    }
+    check(
+        folder.path(),
+        &[
+            Case { arguments: "run missing.toml --out out", says: &["`missing.toml`", "no such file"] },
+            Case { arguments: "run no_field.toml --out out", says: &["missing.csv", "no such file"] },
+            Case { arguments: "run nan.toml --out out", says: &["nan.csv", "NaN", "row 1, col 1"] },
+            Case { arguments: "run ragged.toml --out out", says: &["ragged.csv", "line 2", "2 values"] },
+            Case { arguments: "run ending.toml --out out", says: &["text.txt", ".png, .npy and .csv"] },
+            Case { arguments: "run broken.toml --out out", says: &["broken.png", "not a readable PNG"] },
+            Case { arguments: "run no_scale.toml --out out", says: &["plain.png", "scale"] },
+            Case { arguments: "run bad_scale.toml --out out", says: &["step 0", "not 0"] },
+            Case { arguments: "run narrow.toml --out out", says: &["value 6 at row 1, col 2", "0 to 5.5"] },
+            Case { arguments: "run turned.toml --out out", says: &["[7, 0]", "the first below the second"] },
+            Case { arguments: "run mask_shape.toml --out out", says: &["2x3", "2x4"] },
+            Case { arguments: "run mask_empty.toml --out out", says: &["all 6 cells", "at least one must be valid"] },
+            Case {
+                arguments: "run mask_value.toml --out out",
+                says: &["gray_mask.csv", "7", "row 0, col 2", "0 and 1"],
+            },
+            Case { arguments: "run mask_missing.toml --out out", says: &["missing.csv"] },
+            Case { arguments: "run mask_polarity.toml --out out", says: &["mask_marks", "valid or invalid"] },
+            Case { arguments: "run budget_zero.toml --out out", says: &["run.budget = 0", "1 to 6"] },
+            Case { arguments: "run budget_large.toml --out out", says: &["run.budget = 7", "1 to 6"] },
+            Case { arguments: "run noise.toml --out out", says: &["run.noise_std = -0.5", "> 0"] },
+            Case { arguments: "run preset.toml --out out", says: &["preset `fast`", "paper, best, gaussian"] },
+            Case {
+                arguments: "run preset_file.toml --out out",
+                says: &["wrong_preset.toml", "line 2", "unknown field `fast`"],
+            },
+            Case { arguments: "run policy.toml --out out", says: &["`lucky`", "random, farthest-point, active"] },
+            Case { arguments: "run unknown_key.toml --out out", says: &["unknown_key.toml", "unknown field `speed`"] },
+            Case { arguments: "run not_toml.toml --out out", says: &["not_toml.toml", "line 1"] },
+            Case { arguments: "run no_budget.toml --out out", says: &["missing field `budget`"] },
+            Case { arguments: "run channel.toml --out out", says: &["`building`", "8 values", "6 cells"] },
+            Case { arguments: "run good.toml --out field.csv", says: &["`field.csv`"] },
+            Case { arguments: "run good.toml --out /proc/out", says: &["`/proc/out`"] },
+        ],
+    );
+    // The same configuration without a fault runs.
+    assert_eq!(gpara(folder.path(), "run good.toml --quiet --out out").code, 0);
+}
+
+#[test]
+fn inspect_refuses_bad_input() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.txt"), "1").unwrap();
+    std::fs::write(folder.path().join("b.csv"), "1,x\n").unwrap();
+    check(
+        folder.path(),
+        &[
+            Case { arguments: "inspect missing.csv", says: &["missing.csv"] },
+            Case { arguments: "inspect a.txt", says: &["a.txt", ".png, .npy and .csv"] },
+            Case { arguments: "inspect b.csv", says: &["b.csv", "line 1", "`x`"] },
+        ],
+    );
+}
+
 #[test]
 fn usage_errors_end_with_code_two() {
     let folder = tempfile::tempdir().unwrap();

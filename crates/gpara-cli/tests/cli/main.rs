@@ -2,5 +2,7 @@
 
 mod bad_input;
 mod demo;
+mod inspect;
 mod models;
 mod program;
+mod run;

@@ -4,7 +4,6 @@ use std::io::Write;
 use std::path::Path;
 
 use gpara::Result;
-use tempfile::NamedTempFile;
 
 use super::error::FieldError;
 
@@ -18,13 +17,21 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
         _ => Path::new("."),
     };
     let write = || -> std::io::Result<()> {
-        let mut file = NamedTempFile::new_in(folder)?;
+        let mut file = new_file().tempfile_in(folder)?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
         file.persist(path).map_err(|error| error.error)?;
         Ok(())
     };
     write().map_err(|source| FieldError::Write { path: path.into(), source }.into())
+}
+
+/// A temporary file with the permissions of any new file; by default it would be private to its owner.
+fn new_file() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder
 }
 
 #[cfg(test)]

@@ -1,21 +1,19 @@
 //! `gpara demo`: the whole path on embedded squares, from the city mask to the report.
 
-mod files;
-mod page;
-mod scene;
-mod summary;
-
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use gpara_tasks::radio::{NUM_SAMPLE_SCENES, sample_scene};
+use gpara_tasks::radio::{GAIN_FLOOR_DB, GAIN_RANGE_DB, INVALID_VALUE, NUM_SAMPLE_SCENES, RadioMap, sample_scene};
 
 use crate::console::Console;
 use crate::embedded_models::EMBEDDED_MODELS;
 use crate::failure::{Failure, Outcome};
 use crate::output_folder::OutputFolder;
-use crate::preset::{PolicyChoice, Preset, check_available};
-use scene::{DemoSettings, SceneOutcome, run_scene};
+use crate::preset::{PolicyChoice, Preset, Task, check_available};
+use crate::report::report_page;
+use crate::results::{
+    FieldUnits, Measure, ReportInput, RunSettings, SceneInput, SceneOutcome, json, report, run_scene, text, write_scene,
+};
 
 /// Measure an embedded field by three policies, reconstruct it, and write maps and a report
 ///
@@ -75,7 +73,8 @@ pub(crate) fn run(arguments: &DemoArguments, console: Console) -> Outcome {
             policies.push(policy);
         }
     }
-    let settings = DemoSettings { preset, policies, budget: arguments.budget, seed: arguments.seed };
+    let noise_std = preset.acquisition.noise_std;
+    let settings = RunSettings { preset, policies, budget: arguments.budget, noise_std, seed: arguments.seed };
     let mut folder = OutputFolder::open(&arguments.out)?;
     console.log(&format!("writing to {}", folder.path().display()));
 
@@ -83,23 +82,48 @@ pub(crate) fn run(arguments: &DemoArguments, console: Console) -> Outcome {
     let progress = console.progress(steps as u64, "points");
     let mut outcomes: Vec<SceneOutcome> = Vec::new();
     for map in maps {
-        let outcome = run_scene(&settings, map, &progress)?;
-        files::write_scene(&mut folder, &outcome)?;
+        let outcome = run_scene(&settings, scene_input(map), &[], &progress, &mut |_| Ok(()))?;
+        write_scene(&mut folder, &outcome)?;
         outcomes.push(outcome);
     }
     progress.finish_and_clear();
 
-    let page = page::report(&settings, &outcomes, folder.written());
-    folder.write("report.html", crate::report::report_page(&page).as_bytes())?;
-    let summary = summary::json(&settings, &outcomes, &folder);
-    folder.write("summary.json", format!("{summary:#}\n").as_bytes())?;
+    let subject = match outcomes.len() {
+        1 => "Path gain in a square of a generated city".to_string(),
+        count => format!("Path gain in {count} squares of a generated city"),
+    };
+    let title = "gpara: radio map from a few measurements";
+    let page = report(
+        &ReportInput { title, subject: &subject, settings: &settings, inputs: &[], files: folder.written() },
+        &outcomes,
+    );
+    folder.write("report.html", report_page(&page).as_bytes())?;
+    let summary = format!("{:#}\n", json(&settings, &outcomes, &folder));
+    folder.write("summary.json", summary.as_bytes())?;
     if console.json {
-        console.data(&format!("{summary:#}\n"));
+        console.data(&summary);
     } else if !console.quiet {
-        console.data(&summary::text(&settings, &outcomes));
+        console.data(&text(&settings, &outcomes));
         console.data(&format!("\nreport: {}\n", folder.path().join("report.html").display()));
     }
     Ok(())
+}
+
+/// A square as the closed loop takes it; errors in gray/255 and in dB.
+fn scene_input(map: RadioMap) -> SceneInput {
+    let mut units = FieldUnits::new(GAIN_FLOOR_DB, GAIN_FLOOR_DB + GAIN_RANGE_DB, "dB");
+    // Normalised values span 2 where gray/255 spans 1.
+    units.measures.insert(0, Measure { unit: "gray/255".to_string(), factor: 0.5 });
+    let (row, col) = map.scene.transmitter();
+    SceneInput {
+        task: Task { name: "radio", invalid_value: Some(f64::from(INVALID_VALUE)) },
+        context: map.scene.context(),
+        truth: map.field.iter().map(|&value| f64::from(value)).collect(),
+        units,
+        invalid_name: "building".to_string(),
+        transmitter: Some((row.round() as usize, col.round() as usize)),
+        id: map.id,
+    }
 }
 
 fn preset_name(arguments: &DemoArguments, console: Console) -> &str {

@@ -1,0 +1,13 @@
+//! What came of a closed loop: maps and points as files, the table, the JSON summary, the report.
+
+mod maps;
+mod page;
+mod scene;
+mod summary;
+mod units;
+
+pub(crate) use maps::write_scene;
+pub(crate) use page::{ReportInput, report};
+pub(crate) use scene::{RunSettings, SceneInput, SceneOutcome, run_scene};
+pub(crate) use summary::{json, text};
+pub(crate) use units::{FieldUnits, Measure};
