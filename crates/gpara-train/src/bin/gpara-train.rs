@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use gpara_train::{RunOptions, TrainConfig, best_device, train};
+use gpara_train::{RunOptions, TrainConfig, best_device, export_model, train};
 
 #[derive(Debug, Parser)]
 #[command(name = "gpara-train", version, about = "Trains the networks of gpara on libtorch")]
@@ -38,6 +38,14 @@ enum Command {
         #[arg(long, conflicts_with = "budget_seconds")]
         steps: Option<u64>,
     },
+    /// Writes NAME.onnx and the card NAME.toml from a weights file, after a check against libtorch.
+    Export {
+        /// Weights that training wrote, NAME.safetensors.
+        weights: PathBuf,
+        /// Folder for the two files.
+        #[arg(long, default_value = "models")]
+        out: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -54,7 +62,16 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> gpara::Result<()> {
-    let Command::Prior { config, data, out, resume, max_seconds, budget_seconds, steps } = arguments.command;
+    let (config, data, out, resume, max_seconds, budget_seconds, steps) = match arguments.command {
+        Command::Prior { config, data, out, resume, max_seconds, budget_seconds, steps } => {
+            (config, data, out, resume, max_seconds, budget_seconds, steps)
+        }
+        Command::Export { weights, out } => {
+            let report = export_model(&weights, &out)?;
+            eprintln!("{} bytes, largest difference to libtorch {:e}", report.bytes, report.max_difference);
+            return Ok(());
+        }
+    };
     let mut config = TrainConfig::read(&config)?;
     if budget_seconds.is_some() || steps.is_some() {
         (config.budget.seconds, config.budget.steps) = (budget_seconds, steps);
