@@ -157,8 +157,11 @@ impl TrainConfig {
     /// # Errors
     /// `Io` if it cannot be read, `InvalidInput` naming the key for anything not allowed.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| TrainError::Io { action: "read", path: path.into(), source })?;
+        let text = std::fs::read_to_string(path).map_err(|source| TrainError::Io {
+            action: "read",
+            path: path.into(),
+            source,
+        })?;
         let config: Self = toml::from_str(&text)
             .map_err(|error| TrainError::Config { path: path.into(), reason: error.to_string() })?;
         config.check()
@@ -217,8 +220,7 @@ impl TrainConfig {
                 return refuse("masks", "a table".into(), "only with measurements = true");
             }
             Some(masks) => {
-                let shares =
-                    [masks.random_share, masks.farthest_share, masks.clustered_share, masks.gradient_share];
+                let shares = [masks.random_share, masks.farthest_share, masks.clustered_share, masks.gradient_share];
                 if !share(masks.empty_share) || !shares.into_iter().all(share) {
                     return refuse("masks", format!("{masks:?}"), "each share 0 to 1");
                 }

@@ -33,8 +33,11 @@ impl Curve {
         if !path.exists() {
             return Ok(Self::default());
         }
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| TrainError::Io { action: "read", path: path.into(), source })?;
+        let text = std::fs::read_to_string(path).map_err(|source| TrainError::Io {
+            action: "read",
+            path: path.into(),
+            source,
+        })?;
         let mut lines = text.lines();
         let names: Vec<String> = lines.next().unwrap_or_default().split(',').skip(3).map(String::from).collect();
         let mut rows = Vec::new();

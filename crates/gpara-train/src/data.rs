@@ -44,7 +44,13 @@ struct Prepared {
 /// # Errors
 /// Those of reading the data set; `InvalidInput` if the folder is needed and missing; `ShapeMismatch` if the maps differ
 /// in size.
-pub(crate) fn load(source: Source, root: Option<&Path>, seeds: SeedTree, limit: usize, device: Device) -> Result<(Maps, Maps)> {
+pub(crate) fn load(
+    source: Source,
+    root: Option<&Path>,
+    seeds: SeedTree,
+    limit: usize,
+    device: Device,
+) -> Result<(Maps, Maps)> {
     match source {
         Source::SampleCity => {
             let mut maps = radio::sample_city()?;

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use gpara::{ErrorDetail, ErrorKind};
 use thiserror::Error as ThisError;
 
+use crate::config::Role;
+
 #[derive(Debug, ThisError)]
 pub(crate) enum TrainError {
     #[error("{key} = {value} is not allowed: {allowed}")]
@@ -21,6 +23,12 @@ pub(crate) enum TrainError {
     Output { name: String, timestep: usize },
     #[error("network {name}: {reason}")]
     Scene { name: String, reason: String },
+    #[error("network {name} has role {found:?}, {expected:?} is needed here")]
+    Role { name: String, found: Role, expected: Role },
+    #[error("network {name} needs the context channel `{channel}`, the scene has {available:?}")]
+    Channel { name: String, channel: String, available: Vec<String> },
+    #[error("timestep {timestep} is not allowed for network {name}: 0 to {last}")]
+    Timestep { name: String, timestep: usize, last: usize },
     #[error("libtorch: {0}")]
     Torch(#[from] tch::TchError),
 }
@@ -28,9 +36,9 @@ pub(crate) enum TrainError {
 impl ErrorDetail for TrainError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Setting { .. } | Self::Config { .. } => ErrorKind::InvalidInput,
+            Self::Setting { .. } | Self::Config { .. } | Self::Timestep { .. } => ErrorKind::InvalidInput,
             Self::Io { .. } => ErrorKind::Io,
-            Self::File { .. } => ErrorKind::Incompatible,
+            Self::File { .. } | Self::Role { .. } | Self::Channel { .. } => ErrorKind::Incompatible,
             Self::Loss { .. } | Self::Output { .. } => ErrorKind::NonFinite,
             Self::Scene { .. } => ErrorKind::ShapeMismatch,
             Self::Torch(_) => ErrorKind::Unsupported,
@@ -40,6 +48,7 @@ impl ErrorDetail for TrainError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Loss { .. } => Some("lower `learning_rate`, or resume from the last checkpoint".into()),
+            Self::Channel { .. } => Some("scene and network must be of the same task and version".into()),
             _ => None,
         }
     }

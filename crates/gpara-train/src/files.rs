@@ -43,7 +43,8 @@ pub(crate) fn write_tensors(path: &Path, tensors: &[(String, Tensor)], text: Has
 /// Reads named tensors (on the CPU, in their own kind) and the text beside them.
 pub(crate) fn read_tensors(path: &Path) -> Result<(HashMap<String, Tensor>, HashMap<String, String>)> {
     let bytes = std::fs::read(path).map_err(|source| TrainError::Io { action: "read", path: path.into(), source })?;
-    let broken = |error: safetensors::SafeTensorError| TrainError::File { path: path.into(), reason: error.to_string() };
+    let broken =
+        |error: safetensors::SafeTensorError| TrainError::File { path: path.into(), reason: error.to_string() };
     let (_, header) = SafeTensors::read_metadata(&bytes).map_err(broken)?;
     let text = header.metadata().clone().unwrap_or_default();
     let file = SafeTensors::deserialize(&bytes).map_err(broken)?;

@@ -92,7 +92,8 @@ impl MapLayouts {
         let clock = |(index, &node): (usize, &u32)| (-(1.0 - stream.uniform()).ln() / weight(index), node);
         let mut clocks: Vec<(f64, u32)> = self.nodes.iter().enumerate().map(clock).collect();
         if count < clocks.len() {
-            clocks.select_nth_unstable_by(count - 1, |left, right| left.0.total_cmp(&right.0).then(left.1.cmp(&right.1)));
+            clocks
+                .select_nth_unstable_by(count - 1, |left, right| left.0.total_cmp(&right.0).then(left.1.cmp(&right.1)));
             clocks.truncate(count);
         }
         clocks.into_iter().map(|(_, node)| node).collect()
@@ -230,7 +231,11 @@ mod tests {
         // 300 expected, standard deviation 14.5.
         assert!((240..360).contains(&empty), "{empty}");
         assert!(counts.iter().all(|&count| count == 0 || (8..=64).contains(&count)));
-        let median = { let mut sorted: Vec<usize> = counts.iter().copied().filter(|&count| count > 0).collect(); sorted.sort_unstable(); sorted[sorted.len() / 2] };
+        let median = {
+            let mut sorted: Vec<usize> = counts.iter().copied().filter(|&count| count > 0).collect();
+            sorted.sort_unstable();
+            sorted[sorted.len() / 2]
+        };
         // The median of a log-uniform count is the geometric mean, 22.6.
         assert!((19..=27).contains(&median), "{median}");
     }
@@ -245,7 +250,8 @@ mod tests {
                     let nodes = layouts.draw(layout, 12, &mut tree.stream(&format!("{layout:?}/{index}")));
                     let cells: Vec<(f64, f64)> =
                         nodes.iter().map(|&node| ((node / 24) as f64, (node % 24) as f64)).collect();
-                    let (row, col) = cells.iter().fold((0.0, 0.0), |sum, at| (sum.0 + at.0 / 12.0, sum.1 + at.1 / 12.0));
+                    let (row, col) =
+                        cells.iter().fold((0.0, 0.0), |sum, at| (sum.0 + at.0 / 12.0, sum.1 + at.1 / 12.0));
                     cells.iter().map(|at| (at.0 - row).hypot(at.1 - col)).sum::<f64>()
                 })
                 .sum()

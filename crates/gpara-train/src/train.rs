@@ -62,8 +62,11 @@ pub struct RunSummary {
 /// cannot be written.
 pub fn train(config: &TrainConfig, options: &RunOptions) -> Result<RunSummary> {
     let begin = Instant::now();
-    std::fs::create_dir_all(&options.out)
-        .map_err(|source| TrainError::Io { action: "create", path: options.out.clone(), source })?;
+    std::fs::create_dir_all(&options.out).map_err(|source| TrainError::Io {
+        action: "create",
+        path: options.out.clone(),
+        source,
+    })?;
     let seeds = SeedTree::new(config.seed);
     let (maps, validation_maps) =
         data::load(config.data, options.data.as_deref(), seeds, config.log.validation_maps, options.device)?;
@@ -249,9 +252,8 @@ impl<'a> Run<'a> {
 
     fn validate(&mut self) -> Result<()> {
         self.read_losses()?;
-        let errors = self
-            .flat
-            .with_average(|| validate(&self.network, self.config, &self.validation_maps, &self.schedule))?;
+        let errors =
+            self.flat.with_average(|| validate(&self.network, self.config, &self.validation_maps, &self.schedule))?;
         let text: Vec<String> = errors.iter().map(|(name, value)| format!("{name} {value:.4}")).collect();
         eprintln!("{}: step {} validation {}", self.config.name, self.progress.step, text.join(", "));
         self.curve.push(self.progress.step, self.clock.seconds(), self.loss, &errors);

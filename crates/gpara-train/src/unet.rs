@@ -58,7 +58,11 @@ impl UNetConfig {
             return refuse("network.dropout", self.dropout.to_string(), "0 <= dropout < 1");
         }
         if self.in_channels < 2 {
-            return refuse("network.in_channels", self.in_channels.to_string(), "the field and at least one context channel");
+            return refuse(
+                "network.in_channels",
+                self.in_channels.to_string(),
+                "the field and at least one context channel",
+            );
         }
         Ok(())
     }

@@ -127,13 +127,7 @@ fn mask(config: &TrainConfig, maps: &Maps, first: usize, count: usize, measured:
     Tensor::from_slice(&values)
 }
 
-fn one_step(
-    network: &UNet,
-    config: &TrainConfig,
-    schedule: &NoiseSchedule,
-    like: &Tensor,
-    context: &Tensor,
-) -> Tensor {
+fn one_step(network: &UNet, config: &TrainConfig, schedule: &NoiseSchedule, like: &Tensor, context: &Tensor) -> Tensor {
     let last = schedule.num_steps() - 1;
     let noisy = match config.role {
         Role::Mean => like.zeros_like(),
