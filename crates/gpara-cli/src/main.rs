@@ -5,6 +5,7 @@ mod command;
 mod console;
 mod embedded_models;
 mod failure;
+mod model_source;
 mod output_folder;
 mod picture;
 mod preset;
@@ -16,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use command::{demo, inspect, models, run};
+use command::{demo, eval, inspect, models, run};
 use console::Console;
 use failure::{Failure, Outcome};
 
@@ -40,6 +41,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::DemoArguments),
+    Eval(eval::EvalArguments),
     Inspect(inspect::InspectArguments),
     Models(models::ModelsArguments),
     Run(run::RunArguments),
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
 fn execute(command: &Command, console: Console) -> Outcome {
     match command {
         Command::Demo(arguments) => demo::run(arguments, console),
+        Command::Eval(arguments) => eval::run(arguments, console),
         Command::Inspect(arguments) => inspect::run(arguments, console),
         Command::Models(arguments) => models::run(arguments, console),
         Command::Run(arguments) => run::run(arguments, console),

@@ -45,6 +45,9 @@ pub struct SceneResults {
 
 /// Methods that share work on a scene.
 pub trait Experiment: Sync {
+    /// What a failed scene reports.
+    type Error: From<gpara::Error> + Send;
+
     /// A name that identifies the methods and all their settings in the results file.
     fn name(&self) -> &str;
 
@@ -52,7 +55,7 @@ pub trait Experiment: Sync {
     ///
     /// # Errors
     /// Whatever a method reports; the scene is then not recorded.
-    fn run(&self, scene: &Scene, seeds: SeedTree) -> Result<Vec<MethodResult>>;
+    fn run(&self, scene: &Scene, seeds: SeedTree) -> Result<Vec<MethodResult>, Self::Error>;
 }
 
 /// Runs experiments over scenes and keeps what is done in a JSONL file.
@@ -106,12 +109,12 @@ impl Harness {
     ///
     /// # Errors
     /// The first failure of a scene (the others that finished are recorded), or `Io`.
-    pub fn run(
+    pub fn run<E: Experiment>(
         &mut self,
-        experiment: &dyn Experiment,
+        experiment: &E,
         scenes: &[Scene],
         on_scene: &(dyn Fn(&SceneResults) + Sync),
-    ) -> Result<()> {
+    ) -> Result<(), E::Error> {
         let finished: HashSet<&str> = self
             .done
             .iter()
@@ -120,8 +123,8 @@ impl Harness {
             .collect();
         let missing: Vec<&Scene> = scenes.iter().filter(|scene| !finished.contains(scene.id.as_str())).collect();
         let file = OpenOptions::new().append(true).open(&self.path);
-        let file = Mutex::new(file.map_err(|source| HarnessError::io(&self.path, source))?);
-        let outcomes: Vec<Result<SceneResults>> = missing
+        let file = Mutex::new(file.map_err(|source| self.io(source))?);
+        let outcomes: Vec<Result<SceneResults, E::Error>> = missing
             .into_par_iter()
             .map(|scene| {
                 let seeds = SeedTree::new(self.seed).subtree(&format!("scene/{}", scene.id));
@@ -131,7 +134,7 @@ impl Harness {
                 let mut line = serde_json::to_string(&result).expect("results are plain numbers and strings");
                 line.push('\n');
                 let mut file = file.lock().expect("a writer does not panic");
-                file.write_all(line.as_bytes()).map_err(|source| HarnessError::io(&self.path, source))?;
+                file.write_all(line.as_bytes()).map_err(|source| self.io(source))?;
                 drop(file);
                 on_scene(&result);
                 Ok(result)
@@ -145,6 +148,10 @@ impl Harness {
             }
         }
         failure.map_or(Ok(()), Err)
+    }
+
+    fn io(&self, source: std::io::Error) -> gpara::Error {
+        HarnessError::io(&self.path, source).into()
     }
 
     /// Every recorded result of the given scenes, sorted by scene and experiment: the order does not depend on threads.
@@ -202,6 +209,8 @@ mod tests {
     }
 
     impl Experiment for Draw {
+        type Error = gpara::Error;
+
         fn name(&self) -> &str {
             "draw"
         }

@@ -1,6 +1,8 @@
 //! One file a command.
 
 pub(crate) mod demo;
+pub(crate) mod eval;
+mod eval_config;
 pub(crate) mod inspect;
 pub(crate) mod models;
 pub(crate) mod run;

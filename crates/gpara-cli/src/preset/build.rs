@@ -15,6 +15,7 @@ use gpara::{
 use super::{Graph, Preset, Prior, Reconstruct};
 use crate::embedded_models::EmbeddedModel;
 use crate::failure::{Failure, Outcome};
+use crate::model_source::ModelSource;
 
 /// A policy as it is named on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -75,11 +76,17 @@ struct SampledPrior {
 
 impl MethodParts {
     /// Loads what the preset names, draws the prior ensemble, predicts the graph.
-    pub(crate) fn new(preset: &Preset, task: Task, context: &Context, seeds: SeedTree) -> Outcome<Self> {
+    pub(crate) fn new(
+        preset: &Preset,
+        models: &dyn ModelSource,
+        task: Task,
+        context: &Context,
+        seeds: SeedTree,
+    ) -> Outcome<Self> {
         let started = Instant::now();
-        let sampled = SampledPrior::new(preset, task, context, seeds)?;
+        let sampled = SampledPrior::new(preset, models, task, context, seeds)?;
         let precision = residual_precision(preset, context, sampled.as_ref())?;
-        let reconstructor = reconstructor(preset, task, sampled.as_ref())?;
+        let reconstructor = reconstructor(preset, models, task, sampled.as_ref())?;
         let network_calls = sampled.as_ref().map_or(0, SampledPrior::calls_a_draw);
         let seconds = started.elapsed().as_secs_f64();
         Ok(Self { precision, seconds, network_calls, preset: preset.clone(), sampled, reconstructor })
@@ -174,12 +181,17 @@ fn no_ensemble(preset: &Preset, policy: PolicyChoice) -> Failure {
 
 impl SampledPrior {
     /// Loads the preset's network and draws its ensemble; `None` for a prior without samples.
-    fn new(preset: &Preset, task: Task, context: &Context, seeds: SeedTree) -> Outcome<Option<Self>> {
+    fn new(
+        preset: &Preset,
+        models: &dyn ModelSource,
+        task: Task,
+        context: &Context,
+        seeds: SeedTree,
+    ) -> Outcome<Option<Self>> {
         let Prior::Network { model, ensemble_size, num_steps, refresh_at } = &preset.prior else { return Ok(None) };
-        let denoiser = EmbeddedModel::named(model)?.denoiser(task.name)?;
-        let steps = denoiser.schedule().respace(&denoiser.schedule().spaced_timesteps(*num_steps)?)?;
+        let (denoiser, schedule) = models.prior(model, task.name)?;
+        let steps = schedule.respace(&schedule.spaced_timesteps(*num_steps)?)?;
         let sampler = SamplerSettings { invalid_value: task.invalid_value, ..SamplerSettings::clipped(steps) };
-        let denoiser: Arc<dyn Denoiser> = Arc::new(denoiser);
         let none = Observations::none(context.grid());
         let ensemble = sample_prior(&*denoiser, context, &none, &sampler, *ensemble_size, seeds)?;
         let (ensemble_size, refresh_at) = (*ensemble_size, refresh_at.clone());
@@ -227,7 +239,12 @@ fn residual_precision(
     Ok(ResidualPrecision::new(conductances, preset.residual_precision, preset.graph_coupling)?)
 }
 
-fn reconstructor(preset: &Preset, task: Task, sampled: Option<&SampledPrior>) -> Outcome<Box<dyn Reconstructor>> {
+fn reconstructor(
+    preset: &Preset,
+    models: &dyn ModelSource,
+    task: Task,
+    sampled: Option<&SampledPrior>,
+) -> Outcome<Box<dyn Reconstructor>> {
     Ok(match (&preset.reconstruct, &preset.prior, sampled) {
         (Reconstruct::Trajectories { num_trajectories, schedule }, _, Some(sampled)) => {
             let settings = TrajectorySettings {
@@ -245,7 +262,7 @@ fn reconstructor(preset: &Preset, task: Task, sampled: Option<&SampledPrior>) ->
                 invalid_value: task.invalid_value,
                 std: *std,
             };
-            Box::new(MeanReconstructor::new(Arc::new(EmbeddedModel::named(model)?.mean(task.name)?), settings))
+            Box::new(MeanReconstructor::new(models.mean(model, task.name)?, settings))
         }
         (Reconstruct::Gaussian, Prior::Gaussian { mean }, _) => {
             let mean = PriorMean::Fitted { without_measurements: *mean };

@@ -6,6 +6,7 @@ use indicatif::ProgressBar;
 use super::units::FieldUnits;
 use crate::closed_loop::{LoopInput, PolicyRun, Scored, reconstruct_scored, run_policy};
 use crate::failure::Outcome;
+use crate::model_source::EmbeddedSource;
 use crate::preset::{MethodParts, PolicyChoice, Preset, Task};
 
 /// What was asked for, the same for every field.
@@ -65,7 +66,7 @@ pub(crate) fn run_scene(
     let seeds = SeedTree::new(settings.seed);
     progress.set_message(format!("{id} prior"));
     progress.tick();
-    let parts = MethodParts::new(&settings.preset, input.task, context, seeds)?;
+    let parts = MethodParts::new(&settings.preset, &EmbeddedSource, input.task, context, seeds)?;
     let session = SessionSettings {
         budget: settings.budget,
         max_batch: settings.preset.acquisition.max_batch,

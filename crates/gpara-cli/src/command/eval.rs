@@ -1,0 +1,199 @@
+//! `gpara eval`: methods over a data set, paired and resumable, into a table.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use gpara::{
+    AcquisitionSession, Context, FieldSource, Observations, SamplerSettings, SeedTree, SessionSettings, run_to_end,
+    sample_prior,
+};
+use gpara_eval::{Experiment, Harness, MethodResult, ResultTable, Scene};
+use gpara_tasks::field::write_whole;
+use gpara_tasks::radio::{INVALID_VALUE, RadioDataset, Split};
+use rayon::prelude::*;
+
+use super::eval_config::{EvalConfig, EvalPart, ExperimentConfig};
+use crate::closed_loop::{LoopInput, Score, reconstruct_scored};
+use crate::console::Console;
+use crate::failure::{Failure, Outcome};
+use crate::model_source::{CachedSource, EmbeddedSource, ModelSource};
+use crate::preset::{MethodParts, Preset, Prior, Task};
+
+/// Normalised values span 2 where gray/255 spans 1.
+const GRAY_FACTOR: f64 = 0.5;
+
+/// Compare methods over a data set and write a table
+///
+/// Every scene's results are appended to OUT/results.jsonl as they finish; the same command continues where it stopped.
+///
+/// Example: gpara eval configs/eval_radio.toml --data radio --out runs/eval --table docs/results.md
+#[derive(Debug, Args)]
+pub(crate) struct EvalArguments {
+    /// What to evaluate
+    config: PathBuf,
+    /// Folder of the data set
+    #[arg(long)]
+    data: PathBuf,
+    /// Folder of the results
+    #[arg(long, default_value = "runs/eval")]
+    out: PathBuf,
+    /// Markdown file for the table [default: OUT/table.md]
+    #[arg(long)]
+    table: Option<PathBuf>,
+    /// Only the first maps of the part
+    #[arg(long)]
+    limit: Option<usize>,
+    /// Folder of NAME.safetensors to run by libtorch, on a GPU where there is one, instead of the embedded networks
+    #[cfg(feature = "train")]
+    #[arg(long)]
+    weights: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &EvalArguments, console: Console) -> Outcome {
+    let config = EvalConfig::read(&arguments.config)?;
+    let scenes = scenes(arguments, config.part)?;
+    console.log(&format!("{} maps", scenes.len()));
+    let models = models(arguments);
+    let mut harness = Harness::open(&arguments.out.join("results.jsonl"), config.seed)?;
+    for experiment in &config.experiments {
+        let started = Instant::now();
+        let runner = Runner { config: experiment, preset: experiment.preset()?, models: &*models };
+        let progress = console.progress(scenes.len() as u64, "maps");
+        progress.set_message(experiment.name.clone());
+        harness.run(&runner, &scenes, &|_| progress.inc(1))?;
+        progress.finish_and_clear();
+        console.log(&format!("{}: {:.1} s", experiment.name, started.elapsed().as_secs_f64()));
+    }
+    let results = harness.results(&scenes);
+    let table = ResultTable { results: &results, rows: &config.rows }.markdown();
+    let text = format!("# {}\n\n{}\n\n{table}", config.title, config.about.trim());
+    let path = arguments.table.clone().unwrap_or_else(|| arguments.out.join("table.md"));
+    write_whole(&path, text.as_bytes())?;
+    match console.json {
+        true => console.data(&serde_json::to_string_pretty(&results).expect("results are plain numbers")),
+        false => console.data(&table),
+    }
+    Ok(())
+}
+
+#[cfg(feature = "train")]
+fn models(arguments: &EvalArguments) -> Box<dyn ModelSource> {
+    match arguments.weights.clone() {
+        Some(folder) => Box::new(CachedSource::new(crate::model_source::TorchSource { folder })),
+        None => Box::new(CachedSource::new(EmbeddedSource)),
+    }
+}
+
+#[cfg(not(feature = "train"))]
+fn models(_arguments: &EvalArguments) -> Box<dyn ModelSource> {
+    Box::new(CachedSource::new(EmbeddedSource))
+}
+
+fn scenes(arguments: &EvalArguments, part: EvalPart) -> Outcome<Vec<Scene>> {
+    let dataset = RadioDataset::open(&arguments.data)?;
+    let ids = dataset.split(match part {
+        EvalPart::Validation => Split::Validation,
+        EvalPart::Test => Split::Test,
+    });
+    let count = arguments.limit.unwrap_or(ids.len()).min(ids.len());
+    ids[..count]
+        .par_iter()
+        .map(|id| {
+            let map = dataset.load(id)?;
+            let truth = map.field.iter().map(|&value| f64::from(value)).collect();
+            Ok(Scene { id: id.clone(), context: map.scene.context(), truth })
+        })
+        .collect()
+}
+
+/// One experiment with its networks.
+struct Runner<'a> {
+    config: &'a ExperimentConfig,
+    preset: Preset,
+    models: &'a dyn ModelSource,
+}
+
+impl Experiment for Runner<'_> {
+    type Error = Failure;
+
+    fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    fn run(&self, scene: &Scene, seeds: SeedTree) -> Outcome<Vec<MethodResult>> {
+        let task = Task { name: "radio", invalid_value: Some(f64::from(INVALID_VALUE)) };
+        let parts = MethodParts::new(&self.preset, self.models, task, &scene.context, seeds)?;
+        let mut results = Vec::new();
+        for prior in &self.config.priors {
+            let started = Instant::now();
+            let mean = self.prior_mean(&scene.context, task, prior.num_steps, prior.num_samples, seeds)?;
+            let calls = (prior.num_steps * prior.num_samples) as u64;
+            let (none, seconds) = (Observations::none(scene.context.grid()), started.elapsed().as_secs_f64());
+            let score = Score::of(&mean, &scene.truth, scene.context.valid(), &none, seconds, calls)?;
+            results.push(self.result(&prior.name(), &score));
+        }
+        for run in &self.config.loops {
+            let noise_std = self.preset.acquisition.noise_std;
+            let settings =
+                SessionSettings { budget: run.budget, max_batch: self.preset.acquisition.max_batch, noise_std };
+            let mut model = parts.acquisition_model(run.policy()?)?;
+            let mut session = AcquisitionSession::new(scene.context.clone(), settings, seeds)?;
+            let mut source = FieldSource::new(scene.truth.clone(), noise_std, seeds)?;
+            let started = Instant::now();
+            run_to_end(&mut session, &mut model, &mut source, &mut |_| Ok(()))?;
+            let seconds = started.elapsed().as_secs_f64();
+            let input = LoopInput { parts: &parts, context: &scene.context, truth: &scene.truth, settings, seeds };
+            let mut score = reconstruct_scored(&input, session.observations())?.score;
+            score.seconds += seconds;
+            score.network_calls += session.rounds().iter().map(|round| round.network_calls).sum::<u64>();
+            results.push(self.result(&run.name(), &score));
+        }
+        Ok(results)
+    }
+}
+
+impl Runner<'_> {
+    /// The mean of samples without measurements.
+    fn prior_mean(
+        &self,
+        context: &Context,
+        task: Task,
+        num_steps: usize,
+        num_samples: usize,
+        seeds: SeedTree,
+    ) -> Outcome<Vec<f64>> {
+        let Prior::Network { model, .. } = &self.preset.prior else {
+            return Err(Failure::input(
+                format!("experiment `{}` asks for samples and its preset has no network", self.config.name),
+                "leave `prior` out",
+            ));
+        };
+        let (denoiser, schedule) = self.models.prior(model, task.name)?;
+        let steps = schedule.respace(&schedule.spaced_timesteps(num_steps)?)?;
+        let sampler = SamplerSettings { invalid_value: task.invalid_value, ..SamplerSettings::clipped(steps) };
+        let none = Observations::none(context.grid());
+        Ok(sample_prior(&*denoiser, context, &none, &sampler, num_samples, seeds)?.mean())
+    }
+
+    /// The numbers of one method, errors in gray/255.
+    fn result(&self, method: &str, score: &Score) -> MethodResult {
+        let valid = score.valid.scaled(GRAY_FACTOR);
+        let mut values = BTreeMap::from([
+            ("rmse".to_owned(), valid.rmse),
+            ("mae".to_owned(), valid.mae),
+            ("num_cells".to_owned(), valid.num_cells as f64),
+            ("seconds".to_owned(), score.seconds),
+            ("network_calls".to_owned(), score.network_calls as f64),
+            ("num_points".to_owned(), score.num_points as f64),
+        ]);
+        if let Some(unobserved) = score.unobserved {
+            let unobserved = unobserved.scaled(GRAY_FACTOR);
+            values.insert("rmse_unobserved".to_owned(), unobserved.rmse);
+            values.insert("mae_unobserved".to_owned(), unobserved.mae);
+        }
+        MethodResult { method: format!("{}/{method}", self.config.name), values }
+    }
+}
