@@ -45,6 +45,9 @@ enum Command {
         /// Folder for the two files.
         #[arg(long, default_value = "models")]
         out: PathBuf,
+        /// Name of the model [default: that of the run].
+        #[arg(long)]
+        name: Option<String>,
     },
 }
 
@@ -62,23 +65,27 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> gpara::Result<()> {
-    let (config, data, out, resume, max_seconds, budget_seconds, steps) = match arguments.command {
+    match arguments.command {
         Command::Prior { config, data, out, resume, max_seconds, budget_seconds, steps } => {
-            (config, data, out, resume, max_seconds, budget_seconds, steps)
+            let mut config = TrainConfig::read(&config)?;
+            if budget_seconds.is_some() || steps.is_some() {
+                (config.budget.seconds, config.budget.steps) = (budget_seconds, steps);
+                config = config.check()?;
+            }
+            let summary = train(&config, &RunOptions { data, out, resume, max_seconds, device: best_device() })?;
+            let state = if summary.finished { "finished" } else { "stopped, resume with --resume" };
+            eprintln!("{}: {state} at step {}", config.name, summary.step);
         }
-        Command::Export { weights, out } => {
-            let report = export_model(&weights, &out)?;
-            eprintln!("{} bytes, largest difference to libtorch {:e}", report.bytes, report.max_difference);
-            return Ok(());
+        Command::Export { weights, out, name } => {
+            let report = export_model(&weights, &out, name.as_deref())?;
+            eprintln!(
+                "exported to {}: {:.1} MiB, SHA-256 {}, largest difference from libtorch over 16 random inputs {:.1e}",
+                out.display(),
+                report.bytes as f64 / f64::from(1 << 20),
+                report.sha256,
+                report.max_difference,
+            );
         }
-    };
-    let mut config = TrainConfig::read(&config)?;
-    if budget_seconds.is_some() || steps.is_some() {
-        (config.budget.seconds, config.budget.steps) = (budget_seconds, steps);
-        config = config.check()?;
     }
-    let summary = train(&config, &RunOptions { data, out, resume, max_seconds, device: best_device() })?;
-    let state = if summary.finished { "finished" } else { "stopped, resume with --resume" };
-    eprintln!("{}: {state} at step {}", config.name, summary.step);
     Ok(())
 }

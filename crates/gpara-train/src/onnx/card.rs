@@ -67,9 +67,13 @@ impl ModelCard {
             Role::Prior => 500,
             Role::Mean => 999,
         };
-        let maps = match config.data {
-            Source::Radio => "simulated path gain maps on building masks of RadioMapSeer, halved mask-aware",
-            Source::SampleCity => "the embedded sample city",
+        let (maps, licence) = match config.data {
+            Source::Radio => (
+                "701 RadioMapSeer city masks (from a re-upload that states no licence: research grade), gains simulated \
+                 by the project, 2 m cells by mask-aware halving",
+                "MIT OR Apache-2.0 (research grade)",
+            ),
+            Source::SampleCity => ("the embedded sample city", "MIT OR Apache-2.0"),
         };
         Ok(Self {
             name: config.name.clone(),
@@ -83,7 +87,7 @@ impl ModelCard {
             grid: facts.grid,
             size_multiple: network.config.side_multiple(),
             data: format!("{maps}; {} training maps", facts.num_maps),
-            licence: "MIT OR Apache-2.0",
+            licence,
             seed: config.seed,
             steps: facts.steps,
             training_seconds: facts.seconds,

@@ -44,12 +44,20 @@ pub fn export_onnx(network: &UNet, path: &Path) -> Result<ExportReport> {
     Ok(ExportReport { max_difference, bytes: bytes.len(), sha256: hex(&Sha256::digest(&bytes)) })
 }
 
-/// Writes `NAME.onnx` and the card `NAME.toml` to `folder` from a weights file; NAME is that of the run.
+/// Writes `NAME.onnx` and the card `NAME.toml` to `folder` from a weights file; NAME is that of the run, or `name`.
 ///
 /// # Errors
-/// Those of [`read_weights`](crate::read_weights) and [`export_onnx`].
-pub fn export_model(weights: &Path, folder: &Path) -> Result<ExportReport> {
-    let (network, _variables, facts) = weights::read(weights, Device::Cpu)?;
+/// `InvalidInput` for a name with anything but letters, digits, `_` and `-`, and those of
+/// [`read_weights`](crate::read_weights) and [`export_onnx`].
+pub fn export_model(weights: &Path, folder: &Path, name: Option<&str>) -> Result<ExportReport> {
+    let (network, _variables, mut facts) = weights::read(weights, Device::Cpu)?;
+    if let Some(name) = name {
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)) {
+            let allowed = "letters, digits, `_` and `-`";
+            return Err(TrainError::Setting { key: "--name", value: name.into(), allowed }.into());
+        }
+        facts.config.name = name.into();
+    }
     write_model(&network, &facts, folder)
 }
 
