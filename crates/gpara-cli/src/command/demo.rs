@@ -6,7 +6,6 @@ use clap::{Args, ValueEnum};
 use gpara_tasks::radio::{GAIN_FLOOR_DB, GAIN_RANGE_DB, INVALID_VALUE, NUM_SAMPLE_SCENES, RadioMap, sample_scene};
 
 use crate::console::Console;
-use crate::embedded_models::EMBEDDED_MODELS;
 use crate::failure::{Failure, Outcome};
 use crate::output_folder::OutputFolder;
 use crate::preset::{PolicyChoice, Preset, Task, check_available};
@@ -51,7 +50,7 @@ enum DemoTask {
 /// Runs the command.
 pub(crate) fn run(arguments: &DemoArguments, console: Console) -> Outcome {
     let DemoTask::Radio = arguments.task;
-    let preset = Preset::embedded(preset_name(arguments, console))?;
+    let preset = Preset::embedded(preset_name(arguments, console)?)?;
     check_available(&preset, &arguments.policy)?;
     let scenes = chosen_scenes(&arguments.scene)?;
     let maps = scenes.iter().map(|&index| Ok(sample_scene(index)?)).collect::<Outcome<Vec<_>>>()?;
@@ -126,15 +125,16 @@ fn scene_input(map: RadioMap) -> SceneInput {
     }
 }
 
-fn preset_name(arguments: &DemoArguments, console: Console) -> &str {
-    match &arguments.preset {
-        Some(name) => name,
-        None if EMBEDDED_MODELS.is_empty() => {
-            console.log("note: this build has no weights, so the preset is `gaussian`");
-            "gaussian"
-        }
-        None => "best",
+fn preset_name(arguments: &DemoArguments, console: Console) -> Outcome<&str> {
+    if let Some(name) = &arguments.preset {
+        return Ok(name);
     }
+    let best = Preset::embedded("best")?;
+    if check_available(&best, &[]).is_ok() {
+        return Ok("best");
+    }
+    console.log("note: this build lacks the networks of the preset `best`, so the preset is `gaussian`");
+    Ok("gaussian")
 }
 
 /// The squares named by `--scene`.

@@ -6,11 +6,12 @@ use image::RgbImage;
 use super::canvas::{Canvas, text_height, text_width};
 use super::color_map::{ColorMap, INVALID_COLOR, Rgb};
 
-const BACKGROUND: Rgb = [255, 255, 255];
-const INK: Rgb = [20, 20, 24];
-const MARGIN: u32 = 16;
-const TEXT_SCALE: u32 = 2;
+pub(super) const BACKGROUND: Rgb = [255, 255, 255];
+pub(super) const INK: Rgb = [20, 20, 24];
+pub(super) const MARGIN: u32 = 16;
+pub(super) const TEXT_SCALE: u32 = 2;
 const BAR_WIDTH: u32 = 24;
+const LEGEND_GAP: u32 = 6;
 /// Maps are enlarged by a whole number of pixels a cell to about this size, so that points and text are readable.
 const TARGET_SIDE: u32 = 512;
 
@@ -91,79 +92,47 @@ impl MapPicture<'_> {
         let line = text_height(TEXT_SCALE);
         // A colour bar needs room for its ticks even beside a map of one row.
         let body_height = map_height.max(6 * line);
-        let ticks = self.tick_labels();
-        let tick_width = ticks.iter().map(|(_, label)| text_width(label, TEXT_SCALE)).max().unwrap_or(0);
         let legend = self.legend();
         let legend_width = legend.iter().map(|(_, label)| 2 * line + text_width(label, TEXT_SCALE)).max().unwrap_or(0);
         let bar_left = MARGIN + map_width + MARGIN;
-        let tick_left = bar_left + BAR_WIDTH + 10;
-        let width = (tick_left + tick_width + MARGIN)
+        let width = (bar_left + bar_width(self.scale) + MARGIN)
             .max(text_width(self.title, TEXT_SCALE) + 2 * MARGIN)
             .max(legend_width + 2 * MARGIN);
         let map_top = MARGIN + 2 * line;
         let legend_top = map_top + body_height + MARGIN;
-        let height = legend_top + legend.len() as u32 * (line + 6) + MARGIN;
+        let height = legend_top + legend_height(&legend) + MARGIN;
 
         let mut canvas = Canvas::new(width, height, BACKGROUND);
         canvas.text(MARGIN, MARGIN, TEXT_SCALE, INK, self.title);
-        for (x, y, pixel) in self.cells().enumerate_pixels() {
-            canvas.rectangle(MARGIN + x * cell, map_top + y * cell, cell, cell, pixel.0);
-        }
-        canvas.frame(MARGIN, map_top, map_width, map_height, INK);
-        self.draw_marks(&mut canvas, map_top, cell);
-        self.draw_bar(&mut canvas, bar_left, map_top, body_height, &ticks);
-        for (place, (kind, label)) in legend.iter().enumerate() {
-            let top = legend_top + place as u32 * (line + 6);
-            let center = (f64::from(MARGIN) + f64::from(line) * 0.5, f64::from(top) + f64::from(line) * 0.5);
-            match kind {
-                LegendKind::Mark(kind) => draw_mark(&mut canvas, *kind, center, 6.0),
-                LegendKind::Invalid => canvas.rectangle(MARGIN, top, line, line, INVALID_COLOR),
-            }
-            canvas.text(MARGIN + line + line / 2, top, TEXT_SCALE, INK, label);
-        }
+        self.draw_map(&mut canvas, (MARGIN, map_top), cell);
+        draw_bar(&mut canvas, self.scale, (bar_left, map_top), body_height);
+        draw_legend(&mut canvas, &legend, legend_top);
         canvas.into_image()
     }
 
-    fn draw_marks(&self, canvas: &mut Canvas, map_top: u32, cell: u32) {
+    /// Cells, frame and marks at a place, `cell` pixels a cell.
+    pub(super) fn draw_map(&self, canvas: &mut Canvas, (left, top): (u32, u32), cell: u32) {
+        for (x, y, pixel) in self.cells().enumerate_pixels() {
+            canvas.rectangle(left + x * cell, top + y * cell, cell, cell, pixel.0);
+        }
+        let grid = self.valid.grid();
+        canvas.frame(left, top, grid.cols() as u32 * cell, grid.rows() as u32 * cell, INK);
         // Dots first, so that the transmitter stays visible among them.
         for kind in [MarkKind::Measured, MarkKind::Transmitter] {
             for mark in self.marks.iter().filter(|mark| mark.kind == kind) {
-                let x = f64::from(MARGIN) + (mark.col as f64 + 0.5) * f64::from(cell);
-                let y = f64::from(map_top) + (mark.row as f64 + 0.5) * f64::from(cell);
+                let x = f64::from(left) + (mark.col as f64 + 0.5) * f64::from(cell);
+                let y = f64::from(top) + (mark.row as f64 + 0.5) * f64::from(cell);
                 let radius = match kind {
-                    MarkKind::Measured => (f64::from(cell) * 0.75).clamp(2.0, 6.0),
-                    MarkKind::Transmitter => 9.0,
+                    MarkKind::Measured => (f64::from(cell) * 0.75).clamp(1.5, 6.0),
+                    MarkKind::Transmitter => (f64::from(cell) * 2.25).clamp(6.0, 9.0),
                 };
                 draw_mark(canvas, kind, (x, y), radius);
             }
         }
     }
 
-    fn draw_bar(&self, canvas: &mut Canvas, left: u32, top: u32, height: u32, ticks: &[(f64, String)]) {
-        for y in 0..height {
-            let position = 1.0 - (f64::from(y) + 0.5) / f64::from(height);
-            canvas.rectangle(left, top + y, BAR_WIDTH, 1, self.scale.color_map.color(position));
-        }
-        canvas.frame(left, top, BAR_WIDTH, height, INK);
-        let line = text_height(TEXT_SCALE);
-        for (position, label) in ticks {
-            let y = top + ((1.0 - position) * f64::from(height - 1)).round() as u32;
-            canvas.rectangle(left + BAR_WIDTH, y, 6, 2, INK);
-            canvas.text(left + BAR_WIDTH + 10, (y + 1).saturating_sub(line / 2), TEXT_SCALE, INK, label);
-        }
-    }
-
-    /// Position in [0, 1] and label with unit of each tick of the colour bar.
-    fn tick_labels(&self) -> Vec<(f64, String)> {
-        let ValueScale { low, high, unit, .. } = self.scale;
-        if high <= low {
-            return vec![(0.5, label(*low, 3, unit))];
-        }
-        let (values, decimals) = tick_values(*low, *high);
-        values.into_iter().map(|value| ((value - low) / (high - low), label(value, decimals, unit))).collect()
-    }
-
-    fn legend(&self) -> Vec<(LegendKind, String)> {
+    /// What the marks and the grey cells are.
+    pub(super) fn legend(&self) -> Vec<(LegendKind, String)> {
         let count = |kind| self.marks.iter().filter(|mark| mark.kind == kind).count();
         let mut legend = Vec::new();
         let measured = count(MarkKind::Measured);
@@ -180,7 +149,58 @@ impl MapPicture<'_> {
     }
 }
 
-enum LegendKind {
+/// Width of a colour bar with its ticks and labels.
+pub(super) fn bar_width(scale: &ValueScale) -> u32 {
+    let labels = tick_labels(scale);
+    BAR_WIDTH + 10 + labels.iter().map(|(_, label)| text_width(label, TEXT_SCALE)).max().unwrap_or(0)
+}
+
+/// A colour bar with ticks and units.
+pub(super) fn draw_bar(canvas: &mut Canvas, scale: &ValueScale, (left, top): (u32, u32), height: u32) {
+    for y in 0..height {
+        let position = 1.0 - (f64::from(y) + 0.5) / f64::from(height);
+        canvas.rectangle(left, top + y, BAR_WIDTH, 1, scale.color_map.color(position));
+    }
+    canvas.frame(left, top, BAR_WIDTH, height, INK);
+    let line = text_height(TEXT_SCALE);
+    for (position, label) in tick_labels(scale) {
+        let y = top + ((1.0 - position) * f64::from(height - 1)).round() as u32;
+        canvas.rectangle(left + BAR_WIDTH, y, 6, 2, INK);
+        canvas.text(left + BAR_WIDTH + 10, (y + 1).saturating_sub(line / 2), TEXT_SCALE, INK, &label);
+    }
+}
+
+/// Position in [0, 1] and label with unit of each tick of a colour bar.
+fn tick_labels(scale: &ValueScale) -> Vec<(f64, String)> {
+    let ValueScale { low, high, unit, .. } = scale;
+    if high <= low {
+        return vec![(0.5, label(*low, 3, unit))];
+    }
+    let (values, decimals) = tick_values(*low, *high);
+    values.into_iter().map(|value| ((value - low) / (high - low), label(value, decimals, unit))).collect()
+}
+
+/// Height of a legend.
+pub(super) fn legend_height(legend: &[(LegendKind, String)]) -> u32 {
+    legend.len() as u32 * (text_height(TEXT_SCALE) + LEGEND_GAP)
+}
+
+/// Mark or swatch and name, one a line.
+pub(super) fn draw_legend(canvas: &mut Canvas, legend: &[(LegendKind, String)], top: u32) {
+    let line = text_height(TEXT_SCALE);
+    for (place, (kind, label)) in legend.iter().enumerate() {
+        let top = top + place as u32 * (line + LEGEND_GAP);
+        let center = (f64::from(MARGIN) + f64::from(line) * 0.5, f64::from(top) + f64::from(line) * 0.5);
+        match kind {
+            LegendKind::Mark(kind) => draw_mark(canvas, *kind, center, 6.0),
+            LegendKind::Invalid => canvas.rectangle(MARGIN, top, line, line, INVALID_COLOR),
+        }
+        canvas.text(MARGIN + line + line / 2, top, TEXT_SCALE, INK, label);
+    }
+}
+
+/// What a line of a legend explains.
+pub(super) enum LegendKind {
     Mark(MarkKind),
     Invalid,
 }

@@ -3,6 +3,8 @@
 mod canvas;
 mod color_map;
 mod map_picture;
+mod overview;
 
 pub(crate) use color_map::{ColorMap, INVALID_COLOR};
 pub(crate) use map_picture::{MapPicture, Mark, MarkKind, ValueScale, tick_values};
+pub(crate) use overview::overview;

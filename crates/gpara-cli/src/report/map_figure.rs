@@ -13,7 +13,9 @@ use crate::picture::{INVALID_COLOR, MapPicture, MarkKind, ValueScale, tick_value
 /// The row as a `<section>`.
 pub(super) fn row_section(scene: &SceneReport, row: &MapRow) -> String {
     let mut html = String::from("<section class=\"row\">");
-    let _ = write!(html, "<h3>{}</h3><div class=\"maps\">", escaped(&row.title));
+    // All rows of a scene are laid out for the longest, so that their maps have one size.
+    let columns = scene.rows.iter().map(|row| row.maps.len()).max().unwrap_or(1);
+    let _ = write!(html, "<h3>{}</h3><div class=\"maps\" style=\"--columns:{columns}\">", escaped(&row.title));
     for panel in &row.maps {
         html.push_str(&map_figure(scene, row, panel));
     }

@@ -4,14 +4,14 @@ use std::io::Cursor;
 
 use gpara::RoundRecord;
 use gpara_tasks::field::write_png16;
-use image::ImageFormat;
+use image::{ImageFormat, RgbImage};
 
 use super::scene::SceneOutcome;
 use super::units::FieldUnits;
 use crate::closed_loop::{PolicyRun, Scored};
 use crate::failure::Outcome;
 use crate::output_folder::OutputFolder;
-use crate::picture::{ColorMap, MapPicture, Mark, MarkKind, ValueScale};
+use crate::picture::{ColorMap, MapPicture, Mark, MarkKind, ValueScale, overview};
 
 /// The three maps of a reconstruction in the user's unit.
 pub(super) struct UnitMaps {
@@ -99,7 +99,50 @@ pub(crate) fn write_scene(folder: &mut OutputFolder, outcome: &SceneOutcome) -> 
             folder.write(&format!("{stem}_points.csv"), points_csv(outcome, &run.rounds).as_bytes())?;
         }
     }
-    Ok(())
+    write_overview(folder, outcome)
+}
+
+/// Means above, errors below, every method beside the other.
+fn write_overview(folder: &mut OutputFolder, outcome: &SceneOutcome) -> Outcome {
+    let (input, valid) = (&outcome.input, outcome.valid());
+    let (field, difference) = (field_scale(&input.units), difference_scale(outcome));
+    let truth = in_units(&input.truth, &input.units);
+    let no_points = marks(outcome, None);
+    let results: Vec<(&str, UnitMaps, Vec<Mark>, String)> = outcome
+        .results()
+        .map(|(name, result)| {
+            let rmse = result.score.valid.rmse * input.units.factor();
+            let title = format!("RMSE {rmse:.2} {}", input.units.unit);
+            (name, UnitMaps::of(result, &input.truth, &input.units), marks(outcome, outcome.run_named(name)), title)
+        })
+        .collect();
+    let invalid_name = &input.invalid_name;
+    let truth = MapPicture { title: "truth", values: &truth, valid, invalid_name, scale: &field, marks: &no_points };
+    let means = results.iter().map(|(title, maps, marks, _)| MapPicture {
+        title,
+        values: &maps.field,
+        valid,
+        invalid_name,
+        scale: &field,
+        marks,
+    });
+    let errors = results.iter().map(|(_, maps, _, title)| {
+        // Points would hide small errors.
+        MapPicture { title, values: &maps.error, valid, invalid_name, scale: &difference, marks: &no_points }
+    });
+    // Each error below its method; the truth has none.
+    let rows = [
+        std::iter::once(truth).chain(means).map(Some).collect(),
+        std::iter::once(None).chain(errors.map(Some)).collect(),
+    ];
+    let picture = overview(&rows).expect("there is a map of the truth");
+    folder.write(&format!("{}_overview_vis.png", input.id), &png_bytes(&picture))
+}
+
+fn png_bytes(image: &RgbImage) -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    image.write_to(&mut bytes, ImageFormat::Png).expect("a PNG fits in memory");
+    bytes.into_inner()
 }
 
 /// The map as 16-bit PNG, whose range covers every value, and as a preview in the colours of its row.
@@ -118,9 +161,7 @@ fn write_map(
     folder.write_by(&format!("{stem}.png"), |path| write_png16(path, valid, values, low, high))?;
     let invalid_name = &outcome.input.invalid_name;
     let picture = MapPicture { title, values, valid, invalid_name, scale, marks };
-    let mut preview = Cursor::new(Vec::new());
-    picture.draw().write_to(&mut preview, ImageFormat::Png).expect("a PNG fits in memory");
-    folder.write(&format!("{stem}_vis.png"), &preview.into_inner())
+    folder.write(&format!("{stem}_vis.png"), &png_bytes(&picture.draw()))
 }
 
 /// The points in the order of measurement.

@@ -30,10 +30,13 @@ pub(crate) fn report(input: &ReportInput<'_>, outcomes: &[SceneOutcome]) -> Repo
     Report {
         title: input.title.to_string(),
         summary: format!(
-            "{}, measured at {} cells by every policy ({}) and reconstructed with the preset {}. Errors are over valid cells.",
+            "{}, measured at {} cells by {} and reconstructed with the preset {}. Errors are over valid cells.",
             input.subject,
             settings.budget,
-            policies.join(", "),
+            match policies.as_slice() {
+                [only] => format!("the policy {only}"),
+                all => format!("each policy ({})", all.join(", ")),
+            },
             settings.preset.name
         ),
         scenes: outcomes.iter().map(scene).collect(),
@@ -65,7 +68,7 @@ fn scene(outcome: &SceneOutcome) -> SceneReport {
     };
     field.maps.insert(0, truth);
     let difference = difference_scale(outcome);
-    let note = format!("the last colour also stands for more than {:.3} {}", difference.high, difference.unit);
+    let note = format!("the last colour also stands for more than {} {}", short(difference.high), difference.unit);
     let error_label = format!("RMSE over valid cells{}", in_brackets(&input.units.unit));
     let factor = input.units.factor();
     let valid = outcome.valid();
@@ -88,6 +91,11 @@ fn scene(outcome: &SceneOutcome) -> SceneReport {
         ],
         table: table(outcome),
     }
+}
+
+/// At most four decimals, without zeros at the end.
+fn short(value: f64) -> String {
+    format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
 fn in_brackets(unit: &str) -> String {

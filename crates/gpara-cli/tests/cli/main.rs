@@ -1,8 +1,11 @@
 //! The real binary in temporary folders: exit codes, output, files.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic, and helpers of tests are not marked as tests")]
+
 mod bad_input;
 mod demo;
 mod inspect;
 mod models;
 mod program;
+mod readme;
 mod run;

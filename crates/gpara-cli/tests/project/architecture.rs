@@ -27,7 +27,7 @@ fn metadata(extra: &[&str]) -> Value {
         .output()
         .expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    serde_json::from_slice(&output.stdout).expect("cargo writes JSON")
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
@@ -51,11 +51,11 @@ fn forbidden_edges(packages: &[(String, Vec<String>)]) -> Vec<String> {
 
 fn workspace_packages() -> Vec<(String, Vec<String>)> {
     let metadata = metadata(&["--no-deps"]);
-    let packages = metadata["packages"].as_array().unwrap();
+    let packages = metadata["packages"].as_array().expect("metadata lists packages");
     packages
         .iter()
         .map(|package| {
-            let dependencies = package["dependencies"].as_array().unwrap();
+            let dependencies = package["dependencies"].as_array().expect("a package lists dependencies");
             (text(package, "name").to_string(), dependencies.iter().map(|d| text(d, "name").to_string()).collect())
         })
         .collect()

@@ -1,7 +1,10 @@
 //! Checks of the project itself: dependency rule, licences, the equation table, the README.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic, and helpers of tests are not marked as tests")]
+
 mod architecture;
 mod equations;
+mod readme;
 
 use std::path::{Path, PathBuf};
 

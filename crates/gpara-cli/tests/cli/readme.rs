@@ -1,0 +1,35 @@
+//! Every command of the README that starts the program is run.
+
+use std::path::Path;
+
+use crate::program::gpara;
+
+#[test]
+fn every_gpara_command_of_the_readme_works() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let commands: Vec<&str> = readme.lines().filter_map(|line| line.strip_prefix("cargo run --release -- ")).collect();
+    assert!(commands.len() >= 5 && commands[0] == "demo radio", "{commands:?}");
+    // Run away from the checkout, so that nothing is left in it.
+    let folder = tempfile::tempdir().unwrap();
+    let configs = folder.path().join("configs");
+    copy(&root.join("configs"), &configs);
+    for command in commands {
+        gpara(folder.path(), command).success();
+    }
+    assert!(folder.path().join("out/demo_radio/report.html").exists(), "the README says where the report is");
+}
+
+/// Copies a folder and what is in it.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            std::fs::copy(&path, &target).unwrap();
+        }
+    }
+}
