@@ -17,6 +17,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+#[cfg(feature = "train")]
+use command::train;
 use command::{demo, eval, inspect, models, run};
 use console::Console;
 use failure::{Failure, Outcome};
@@ -45,6 +47,8 @@ enum Command {
     Inspect(inspect::InspectArguments),
     Models(models::ModelsArguments),
     Run(run::RunArguments),
+    #[cfg(feature = "train")]
+    Train(train::TrainArguments),
 }
 
 fn main() -> ExitCode {
@@ -66,6 +70,8 @@ fn execute(command: &Command, console: Console) -> Outcome {
         Command::Inspect(arguments) => inspect::run(arguments, console),
         Command::Models(arguments) => models::run(arguments, console),
         Command::Run(arguments) => run::run(arguments, console),
+        #[cfg(feature = "train")]
+        Command::Train(arguments) => train::run(arguments, console),
     }
 }
 

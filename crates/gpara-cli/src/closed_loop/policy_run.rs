@@ -12,7 +12,7 @@ use crate::failure::Outcome;
 use crate::preset::{MethodParts, PolicyChoice};
 
 /// Numbers of measurements at which error and risk are recorded on the way; the end is always recorded.
-const CURVE_AT: [usize; 13] = [0, 8, 16, 32, 48, 64, 96, 128, 192, 256, 320, 384, 448];
+const CURVE_AT: [usize; 9] = [0, 8, 16, 32, 64, 128, 192, 256, 384];
 
 /// The field, and how it is measured.
 pub(crate) struct LoopInput<'a> {

@@ -7,3 +7,5 @@ pub(crate) mod inspect;
 pub(crate) mod models;
 pub(crate) mod run;
 mod run_config;
+#[cfg(feature = "train")]
+pub(crate) mod train;

@@ -6,6 +6,7 @@ mod bad_input;
 mod demo;
 mod inspect;
 mod models;
+mod networks;
 mod program;
 mod readme;
 mod run;

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::program::gpara;
 
 /// Names of the networks in `models/`.
-fn committed() -> Vec<String> {
+pub(crate) fn committed() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut names: Vec<String> = entries
