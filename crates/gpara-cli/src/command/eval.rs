@@ -19,10 +19,13 @@ use crate::closed_loop::{LoopInput, Score, reconstruct_scored};
 use crate::console::Console;
 use crate::failure::{Failure, Outcome};
 use crate::model_source::{CachedSource, EmbeddedSource, ModelSource};
-use crate::preset::{MethodParts, Preset, Prior, Task};
+use crate::preset::{MethodParts, Preset, Prior, Reconstruct, Task};
 
 /// Normalised values span 2 where gray/255 spans 1.
 const GRAY_FACTOR: f64 = 0.5;
+
+/// What the scenes are.
+const TASK: Task = Task { name: "radio", invalid_value: Some(INVALID_VALUE as f64) };
 
 /// Compare methods over a data set and write a table
 ///
@@ -61,6 +64,7 @@ pub(crate) fn run(arguments: &EvalArguments, console: Console) -> Outcome {
     for experiment in &config.experiments {
         let started = Instant::now();
         let runner = Runner { config: experiment, preset: experiment.preset()?, models: &*models };
+        runner.load_networks()?;
         let progress = console.progress(scenes.len() as u64, "maps");
         progress.set_message(experiment.name.clone());
         harness.run(&runner, &scenes, &|_| progress.inc(1))?;
@@ -124,12 +128,11 @@ impl Experiment for Runner<'_> {
     }
 
     fn run(&self, scene: &Scene, seeds: SeedTree) -> Outcome<Vec<MethodResult>> {
-        let task = Task { name: "radio", invalid_value: Some(f64::from(INVALID_VALUE)) };
-        let parts = MethodParts::new(&self.preset, self.models, task, &scene.context, seeds)?;
+        let parts = MethodParts::new(&self.preset, self.models, TASK, &scene.context, seeds)?;
         let mut results = Vec::new();
         for prior in &self.config.priors {
             let started = Instant::now();
-            let mean = self.prior_mean(&scene.context, task, prior.num_steps, prior.num_samples, seeds)?;
+            let mean = self.prior_mean(&scene.context, prior.num_steps, prior.num_samples, seeds)?;
             let calls = (prior.num_steps * prior.num_samples) as u64;
             let (none, seconds) = (Observations::none(scene.context.grid()), started.elapsed().as_secs_f64());
             let score = Score::of(&mean, &scene.truth, scene.context.valid(), &none, seconds, calls)?;
@@ -156,11 +159,22 @@ impl Experiment for Runner<'_> {
 }
 
 impl Runner<'_> {
+    /// Loads the preset's networks before any scene runs. Inside the parallel loop a load would wait for worker threads
+    /// while it holds the cache, and a worker may first take another scene, which waits for the cache.
+    fn load_networks(&self) -> Outcome {
+        if let Prior::Network { model, .. } = &self.preset.prior {
+            self.models.prior(model, TASK.name)?;
+        }
+        if let Reconstruct::MeanNetwork { model, .. } = &self.preset.reconstruct {
+            self.models.mean(model, TASK.name)?;
+        }
+        Ok(())
+    }
+
     /// The mean of samples without measurements.
     fn prior_mean(
         &self,
         context: &Context,
-        task: Task,
         num_steps: usize,
         num_samples: usize,
         seeds: SeedTree,
@@ -171,9 +185,9 @@ impl Runner<'_> {
                 "leave `prior` out",
             ));
         };
-        let (denoiser, schedule) = self.models.prior(model, task.name)?;
+        let (denoiser, schedule) = self.models.prior(model, TASK.name)?;
         let steps = schedule.respace(&schedule.spaced_timesteps(num_steps)?)?;
-        let sampler = SamplerSettings { invalid_value: task.invalid_value, ..SamplerSettings::clipped(steps) };
+        let sampler = SamplerSettings { invalid_value: TASK.invalid_value, ..SamplerSettings::clipped(steps) };
         let none = Observations::none(context.grid());
         Ok(sample_prior(&*denoiser, context, &none, &sampler, num_samples, seeds)?.mean())
     }
