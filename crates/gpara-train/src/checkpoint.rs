@@ -20,6 +20,8 @@ pub(crate) struct Progress {
     pub(crate) total: Option<u64>,
     /// Seconds spent training so far, in all pieces.
     pub(crate) seconds: f64,
+    /// The step of the best validation and its watched error.
+    pub(crate) best: Option<(u64, f64)>,
 }
 
 /// Writes the flat tensors and the progress.
@@ -30,7 +32,11 @@ pub(crate) fn write(path: &Path, flat: &FlatParameters, progress: &Progress, con
     let tensors: Vec<(String, Tensor)> =
         flat.state().into_iter().map(|(name, tensor)| (name.to_string(), tensor.shallow_clone())).collect();
     let total = progress.total.map_or_else(|| "unknown".into(), |total| total.to_string());
+    let (best_step, best_error) = progress.best.unzip();
+    let text_or_none = |text: Option<String>| text.unwrap_or_else(|| "none".into());
     let text = [
+        ("best_step", text_or_none(best_step.map(|step| step.to_string()))),
+        ("best_error", text_or_none(best_error.map(|error| error.to_string()))),
         ("step", progress.step.to_string()),
         ("total", total),
         ("seconds", progress.seconds.to_string()),
@@ -60,6 +66,7 @@ pub(crate) fn read(path: &Path, flat: &mut FlatParameters, config_hash: &str) ->
         step: number(&text, "step").ok_or_else(|| refuse("`step` is missing".into()))?,
         total: number(&text, "total"),
         seconds: number(&text, "seconds").ok_or_else(|| refuse("`seconds` is missing".into()))?,
+        best: number(&text, "best_step").zip(number(&text, "best_error")),
     };
     flat.restore(["weights", "mean", "square", "average"].map(|name| tensors.remove(name).expect("checked above")));
     Ok(progress)

@@ -105,6 +105,24 @@ pub struct MaskConfig {
     pub max_count: usize,
 }
 
+/// Which weights a run leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Keep {
+    /// Those of the validation with the least watched error.
+    #[default]
+    Best,
+    /// Those after the last step.
+    Last,
+}
+
+impl Keep {
+    /// Left out of a written configuration, so that its hash is that of one without the key.
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// How often things are reported and kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -117,6 +135,12 @@ pub struct LogConfig {
     pub validation_maps: usize,
     /// Seconds between checkpoints.
     pub checkpoint_seconds: f64,
+    /// Which weights are written.
+    #[serde(default, skip_serializing_if = "Keep::is_default")]
+    pub keep: Keep,
+    /// Validation errors whose mean is watched for `keep = "best"`; none given: the first of the curve.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watch: Vec<String>,
 }
 
 /// A whole run.
@@ -203,7 +227,7 @@ impl TrainConfig {
         if !(0.0..1.0).contains(&optimizer.ema_decay) {
             return refuse("optimizer.ema_decay", optimizer.ema_decay.to_string(), "0 <= ema_decay < 1");
         }
-        if !(optimizer.clip_norm > 0.0) {
+        if optimizer.clip_norm.is_nan() || optimizer.clip_norm <= 0.0 {
             return refuse("optimizer.clip_norm", optimizer.clip_norm.to_string(), "above 0");
         }
         match (self.budget.steps, self.budget.seconds) {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use gpara::{Grid, Result, SeedTree};
 use gpara_tasks::radio::{self, RadioDataset, RadioMap, Split};
@@ -68,9 +69,13 @@ pub(crate) fn load(
             let read = |ids: &[String]| -> Result<Vec<Prepared>> {
                 ids.par_iter().map(|id| Ok(prepare(dataset.load(id)?, seeds))).collect()
             };
+            let begin = Instant::now();
             let validation = dataset.split(Split::Validation);
             let validation = read(&validation[..limit.min(validation.len())])?;
-            Ok((on_device(read(dataset.split(Split::Train))?, device)?, on_device(validation, device)?))
+            let training = read(dataset.split(Split::Train))?;
+            let (count, seconds) = (training.len() + validation.len(), begin.elapsed().as_secs_f64());
+            eprintln!("{count} maps read and prepared in {seconds:.1} s on {} threads", rayon::current_num_threads());
+            Ok((on_device(training, device)?, on_device(validation, device)?))
         }
     }
 }
@@ -102,11 +107,44 @@ fn on_device(maps: Vec<Prepared>, device: Device) -> Result<Maps> {
     }
     let (rows, cols) = (grid.rows() as i64, grid.cols() as i64);
     let stack = |part: fn(&Prepared) -> &[f32]| {
-        let tensors: Vec<Tensor> =
-            maps.iter().map(|map| Tensor::from_slice(part(map)).view([-1, rows, cols])).collect();
-        Tensor::stack(&tensors, 0).to_device(device)
+        let mut values = Vec::with_capacity(maps.len() * part(first).len());
+        maps.iter().for_each(|map| values.extend_from_slice(part(map)));
+        Tensor::from_slice(&values).view([maps.len() as i64, -1, rows, cols]).to_device(device)
     };
     let (fields, contexts, valid) = (stack(|map| &map.field), stack(|map| &map.context), stack(|map| &map.valid));
     let (ids, layouts) = maps.into_iter().map(|map| (map.id, map.layouts)).unzip();
     Ok(Maps { ids, grid, layouts: Arc::new(layouts), fields, contexts, valid })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[ignore = "measurement: set GPARA_RADIO to the data folder"]
+    fn bench_loading_of_24_maps() {
+        let root = std::env::var("GPARA_RADIO").expect("GPARA_RADIO is set");
+        let dataset = RadioDataset::open(Path::new(&root)).unwrap();
+        let ids = &dataset.split(Split::Train)[..24];
+        let milliseconds = |begin: Instant| begin.elapsed().as_secs_f64() * 1e3 / ids.len() as f64;
+        let begin = Instant::now();
+        let maps: Vec<RadioMap> = ids.iter().map(|id| dataset.load(id).unwrap()).collect();
+        eprintln!("reading {:.2} ms a map", milliseconds(begin));
+        let begin = Instant::now();
+        let contexts: Vec<_> = maps.iter().map(|map| map.scene.context()).collect();
+        eprintln!("context {:.2} ms a map", milliseconds(begin));
+        let begin = Instant::now();
+        let tree = SeedTree::new(1);
+        for map in &maps {
+            MapLayouts::new(map.scene.valid(), &map.field, &mut tree.stream(&map.id));
+        }
+        eprintln!("layouts {:.2} ms a map", milliseconds(begin));
+        let begin = Instant::now();
+        let prepared: Vec<_> = maps.into_iter().map(|map| prepare(map, tree)).collect();
+        eprintln!("context, layouts and the rest {:.2} ms a map", milliseconds(begin));
+        let begin = Instant::now();
+        on_device(prepared, Device::Cpu).unwrap();
+        eprintln!("tensors {:.2} ms a map", milliseconds(begin));
+        drop(contexts);
+    }
 }

@@ -11,6 +11,8 @@ use crate::config::Role;
 pub(crate) enum TrainError {
     #[error("{key} = {value} is not allowed: {allowed}")]
     Setting { key: &'static str, value: String, allowed: &'static str },
+    #[error("log.watch = {value} is not allowed: any of {}", allowed.join(", "))]
+    Watch { value: String, allowed: Vec<&'static str> },
     #[error("cannot read the configuration {}: {reason}", path.display())]
     Config { path: PathBuf, reason: String },
     #[error("cannot {action} {}: {source}", path.display())]
@@ -36,7 +38,9 @@ pub(crate) enum TrainError {
 impl ErrorDetail for TrainError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Setting { .. } | Self::Config { .. } | Self::Timestep { .. } => ErrorKind::InvalidInput,
+            Self::Setting { .. } | Self::Watch { .. } | Self::Config { .. } | Self::Timestep { .. } => {
+                ErrorKind::InvalidInput
+            }
             Self::Io { .. } => ErrorKind::Io,
             Self::File { .. } | Self::Role { .. } | Self::Channel { .. } => ErrorKind::Incompatible,
             Self::Loss { .. } | Self::Output { .. } => ErrorKind::NonFinite,

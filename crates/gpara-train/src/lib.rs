@@ -20,7 +20,7 @@ mod unet;
 mod validation;
 mod weights;
 
-pub use config::{BudgetConfig, LogConfig, MaskConfig, OptimizerConfig, Output, Role, Source, TrainConfig};
+pub use config::{BudgetConfig, Keep, LogConfig, MaskConfig, OptimizerConfig, Output, Role, Source, TrainConfig};
 pub use cuda::best_device;
 pub use onnx::{ExportReport, export_model, export_onnx};
 pub use torch_network::TorchNetwork;

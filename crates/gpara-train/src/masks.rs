@@ -136,29 +136,39 @@ fn nearest_to_centroid(grid: Grid, nodes: &[u32]) -> usize {
 }
 
 /// Up to [`FARTHEST_POINTS`] nodes, each farthest from those before it (Euclidean, in cells), the first of equals.
+///
+/// No cell is farther from the points before than the next point is, so that one changes distances only within its own
+/// distance: a window that shrinks as the order grows. Only the farthest cells of the rows it touches are found anew.
 fn farthest_order(grid: Grid, nodes: &[u32], start: usize) -> Vec<u32> {
-    let cells: Vec<(i32, i32)> = nodes
-        .iter()
-        .map(|&node| {
-            let (row, col) = grid.row_col(node as usize);
-            (row as i32, col as i32)
-        })
-        .collect();
-    let mut squared = vec![i32::MAX; nodes.len()];
-    let mut order = Vec::with_capacity(FARTHEST_POINTS.min(nodes.len()));
-    let mut next = start;
-    while order.len() < FARTHEST_POINTS.min(nodes.len()) {
-        order.push(nodes[next]);
-        let (row, col) = cells[next];
-        let mut best = (0, -1);
-        for (index, (distance, at)) in squared.iter_mut().zip(&cells).enumerate() {
-            let (down, right) = (row - at.0, col - at.1);
-            *distance = (*distance).min(down * down + right * right);
-            if *distance > best.1 {
-                best = (index, *distance);
+    const INVALID: i32 = -1;
+    let (rows, cols) = (grid.rows(), grid.cols());
+    let mut squared = vec![INVALID; grid.num_nodes()];
+    nodes.iter().for_each(|&node| squared[node as usize] = i32::MAX);
+    let mut row_farthest = vec![i32::MAX; rows];
+    let count = FARTHEST_POINTS.min(nodes.len());
+    let mut order = Vec::with_capacity(count);
+    let mut next = nodes[start] as usize;
+    while order.len() < count {
+        order.push(next as u32);
+        let (row, col) = grid.row_col(next);
+        let reach = f64::from(squared[next]).sqrt().ceil() as usize;
+        let touched = row.saturating_sub(reach)..rows.min(row.saturating_add(reach + 1));
+        let (first, end) = (col.saturating_sub(reach), cols.min(col.saturating_add(reach + 1)));
+        for touched in touched {
+            let line = &mut squared[touched * cols..][..cols];
+            let down = row.abs_diff(touched) as i32;
+            let mut right = col as i32 - first as i32;
+            for distance in &mut line[first..end] {
+                *distance = (*distance).min(down * down + right * right);
+                right -= 1;
             }
+            row_farthest[touched] = line.iter().fold(INVALID, |most, &distance| most.max(distance));
         }
-        next = best.0;
+        let farthest = row_farthest.iter().fold(INVALID, |most, &distance| most.max(distance));
+        let row = row_farthest.iter().position(|&distance| distance == farthest).expect("a grid has rows");
+        let line = &squared[row * cols..][..cols];
+        let col = line.iter().position(|&distance| distance == farthest).expect("the row has its own maximum");
+        next = grid.node(row, col);
     }
     order
 }
@@ -257,6 +267,40 @@ mod tests {
                 .sum()
         };
         assert!(nearest(Layout::Clustered) < nearest(Layout::Random));
+    }
+
+    /// Every distance again after every point.
+    fn plain_farthest_order(grid: Grid, nodes: &[u32], start: usize) -> Vec<u32> {
+        let cell = |node: u32| ((node as usize / grid.cols()) as i64, (node as usize % grid.cols()) as i64);
+        let mut order = vec![nodes[start]];
+        while order.len() < FARTHEST_POINTS.min(nodes.len()) {
+            let distance = |node: u32| {
+                let ((row, col), squared) = (cell(node), |(left, right): (i64, i64)| left * left + right * right);
+                order.iter().map(|&other| squared((cell(other).0 - row, cell(other).1 - col))).min().unwrap()
+            };
+            let mut best = (nodes[0], -1);
+            for &node in nodes {
+                let distance = distance(node);
+                if distance > best.1 {
+                    best = (node, distance);
+                }
+            }
+            order.push(best.0);
+        }
+        order
+    }
+
+    #[test]
+    fn farthest_order_equals_the_plain_search_on_random_masks() {
+        for (seed, share) in [(1, 0.0), (2, 0.2), (3, 0.6), (4, 0.95)] {
+            let mut stream = SeedTree::new(seed).stream("mask");
+            let grid = Grid::new(19, 31).unwrap();
+            let mut nodes: Vec<u32> = (0..grid.num_nodes() as u32).filter(|_| stream.uniform() >= share).collect();
+            // A block far from the rest: distances stay long.
+            nodes.retain(|&node| share < 0.5 || node % 31 < 6 || node % 31 > 24);
+            let start = stream.index(nodes.len());
+            assert_eq!(farthest_order(grid, &nodes, start), plain_farthest_order(grid, &nodes, start), "share {share}");
+        }
     }
 
     #[test]

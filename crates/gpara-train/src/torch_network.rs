@@ -185,7 +185,7 @@ impl MeanPredictor for TorchNetwork {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Output, TrainConfig};
+    use crate::config::{Keep, Output, TrainConfig};
     use crate::flat::FlatParameters;
     use crate::unet::UNetConfig;
     use gpara::{Channel, ErrorKind, Observation, SeedTree, ValidMask};
@@ -213,6 +213,8 @@ mod tests {
         let facts = RunFacts {
             config,
             steps: 1,
+            total_steps: None,
+            kept: Keep::Last,
             seconds: 0.0,
             device: "none".into(),
             num_maps: 1,

@@ -8,14 +8,14 @@ use tch::{Device, Tensor, nn};
 
 use crate::batches::{Batch, BatchSource};
 use crate::checkpoint::{self, Progress};
-use crate::config::{OptimizerConfig, TrainConfig};
+use crate::config::{Keep, OptimizerConfig, TrainConfig};
 use crate::curve::Curve;
 use crate::data::{self, Maps};
 use crate::error::TrainError;
 use crate::flat::{AdamStep, FlatParameters};
 use crate::objective::Objective;
 use crate::unet::UNet;
-use crate::validation::validate;
+use crate::validation::{self, validate};
 use crate::weights::{self, RunFacts};
 
 /// Steps before the time of a step is measured: the first ones load kernels.
@@ -38,6 +38,8 @@ pub struct RunOptions {
     pub resume: bool,
     /// Stop after this many seconds (loading included), to be resumed.
     pub max_seconds: Option<f64>,
+    /// Stop once this many steps are done in all, to be resumed.
+    pub max_steps: Option<u64>,
     /// Device to train on.
     pub device: Device,
 }
@@ -51,11 +53,15 @@ pub struct RunSummary {
     pub finished: bool,
     /// Last validation: name and RMSE in gray / 255.
     pub validation: Vec<(String, f64)>,
+    /// Step of the weights that were written.
+    pub kept_step: u64,
     /// Mean loss of the last logged steps.
     pub loss: f64,
 }
 
 /// Trains a network, or goes on with it.
+///
+/// Noise and dropout come from libtorch's generator, which is one for the process: train one network at a time.
 ///
 /// # Errors
 /// Those of reading the data and the checkpoint; `NonFinite` naming the step if the loss is not a number; `Io` if a file
@@ -82,7 +88,7 @@ pub fn train(config: &TrainConfig, options: &RunOptions) -> Result<RunSummary> {
         run.progress.step,
     );
     run.advance(&maps, begin)?;
-    run.finish(&maps)
+    run.finish()
 }
 
 /// A run in progress.
@@ -96,6 +102,7 @@ struct Run<'a> {
     flat: FlatParameters,
     progress: Progress,
     curve: Curve,
+    num_maps: usize,
     /// Losses not yet read from the device.
     unread: Vec<Tensor>,
     loss: f64,
@@ -117,13 +124,18 @@ impl Clock {
 }
 
 impl<'a> Run<'a> {
-    fn new(config: &'a TrainConfig, options: &'a RunOptions, _maps: &Maps, validation_maps: Maps) -> Result<Self> {
+    fn new(config: &'a TrainConfig, options: &'a RunOptions, maps: &Maps, validation_maps: Maps) -> Result<Self> {
+        let names = validation::names(config);
+        if let Some(unknown) = config.log.watch.iter().find(|watched| !names.contains(&watched.as_str())) {
+            let value = format!("{unknown:?}");
+            return Err(TrainError::Watch { value, allowed: names }.into());
+        }
         let schedule = NoiseSchedule::ddpm();
         tch::manual_seed(torch_seed(SeedTree::new(config.seed), "weights"));
         let store = nn::VarStore::new(options.device);
         let network = UNet::new(&store.root(), &config.network)?;
         let mut flat = FlatParameters::new(&store);
-        let mut progress = Progress { step: 0, total: config.budget.steps, seconds: 0.0 };
+        let mut progress = Progress { step: 0, total: config.budget.steps, seconds: 0.0, best: None };
         let file = options.out.join(format!("{}.checkpoint", config.name));
         if options.resume && file.exists() {
             progress = checkpoint::read(&file, &mut flat, &config.hash())?;
@@ -144,6 +156,7 @@ impl<'a> Run<'a> {
             flat,
             progress,
             curve,
+            num_maps: maps.ids.len(),
             unread: Vec::new(),
             loss: f64::NAN,
             _store: store,
@@ -159,7 +172,8 @@ impl<'a> Run<'a> {
         let mut logged = (first, Instant::now());
         let mut measured = Instant::now();
         while self.progress.total.is_none_or(|total| self.progress.step < total) {
-            if self.options.max_seconds.is_some_and(|most| begin.elapsed().as_secs_f64() > most) {
+            let too_long = self.options.max_seconds.is_some_and(|most| begin.elapsed().as_secs_f64() > most);
+            if too_long || self.options.max_steps.is_some_and(|most| self.progress.step >= most) {
                 break;
             }
             let draw = draws.recv().expect("the drawing thread lives until the receiver is dropped");
@@ -258,7 +272,31 @@ impl<'a> Run<'a> {
         eprintln!("{}: step {} validation {}", self.config.name, self.progress.step, text.join(", "));
         self.curve.push(self.progress.step, self.clock.seconds(), self.loss, &errors);
         let file = |ending: &str| self.options.out.join(format!("{}.{ending}", self.config.name));
-        self.curve.write(&file("csv"), &file("svg"), &self.config.name)
+        self.curve.write(&file("csv"), &file("svg"), &self.config.name)?;
+        let error = validation::watched(self.config, &errors);
+        let better = error.is_finite() && self.progress.best.is_none_or(|(_, best)| error < best);
+        if better && self.config.log.keep == Keep::Best {
+            self.progress.best = Some((self.progress.step, error));
+            self.write_weights()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the averaged weights of this step with the last validation.
+    fn write_weights(&self) -> Result<()> {
+        let grid = self.validation_maps.grid;
+        let facts = RunFacts {
+            config: self.config.clone(),
+            steps: self.progress.step,
+            total_steps: self.progress.total,
+            kept: self.config.log.keep,
+            seconds: self.clock.seconds(),
+            device: format!("{:?}", self.options.device),
+            num_maps: self.num_maps,
+            grid: [grid.rows(), grid.cols()],
+            validation: self.curve.last(),
+        };
+        weights::write(&self.options.out.join(format!("{}.safetensors", self.config.name)), &self.flat, &facts)
     }
 
     /// Writes the checkpoint; never of a run whose loss is not a number.
@@ -269,26 +307,19 @@ impl<'a> Run<'a> {
         checkpoint::write(&file, &self.flat, &self.progress, &self.config.hash())
     }
 
-    fn finish(mut self, maps: &Maps) -> Result<RunSummary> {
+    fn finish(mut self) -> Result<RunSummary> {
         if self.curve.last_step() != Some(self.progress.step) {
             self.validate()?;
         }
         self.keep()?;
-        let facts = RunFacts {
-            config: self.config.clone(),
-            steps: self.progress.step,
-            seconds: self.progress.seconds,
-            device: format!("{:?}", self.options.device),
-            num_maps: maps.ids.len(),
-            grid: [maps.grid.rows(), maps.grid.cols()],
-            validation: self.curve.last(),
-        };
-        let file = self.options.out.join(format!("{}.safetensors", self.config.name));
-        weights::write(&file, &self.flat, &facts)?;
+        if self.config.log.keep == Keep::Last {
+            self.write_weights()?;
+        }
         Ok(RunSummary {
             step: self.progress.step,
             finished: self.progress.total == Some(self.progress.step),
             validation: self.curve.last(),
+            kept_step: self.progress.best.map_or(self.progress.step, |(step, _)| step),
             loss: self.loss,
         })
     }

@@ -19,12 +19,30 @@ const CHAIN_STEPS: usize = 5;
 /// Maps evaluated at once.
 const BATCH: i64 = 32;
 
+/// One error: its name, how the field is estimated, from which measurements.
+type Check = (&'static str, Estimate, Measured);
+
 /// Which cells are measured.
 #[derive(Debug, Clone, Copy)]
 enum Measured {
     Nothing,
     Farthest(usize),
     Random(usize),
+}
+
+/// Names of the errors of a configuration, in the order of the curve.
+pub(crate) fn names(config: &TrainConfig) -> Vec<&'static str> {
+    checks(config).into_iter().map(|(name, _, _)| name).collect()
+}
+
+/// The mean of the watched errors: those that the configuration names, else the first.
+pub(crate) fn watched(config: &TrainConfig, errors: &[(&'static str, f64)]) -> f64 {
+    let watch = &config.log.watch;
+    if watch.is_empty() {
+        return errors[0].1;
+    }
+    let chosen = errors.iter().filter(|(name, _)| watch.iter().any(|watched| watched == name));
+    chosen.map(|(_, error)| error).sum::<f64>() / watch.len() as f64
 }
 
 /// Named errors of a network, the first being the one to watch.
@@ -37,34 +55,35 @@ pub(crate) fn validate(
     maps: &Maps,
     schedule: &NoiseSchedule,
 ) -> Result<Vec<(&'static str, f64)>> {
-    let mut checks = Vec::new();
-    match config.role {
-        Role::Mean if config.measurements => {
-            for (name, measured) in [
-                ("farthest_491", Measured::Farthest(491)),
-                ("farthest_164", Measured::Farthest(164)),
-                ("random_491", Measured::Random(491)),
-                ("empty", Measured::Nothing),
-            ] {
-                checks.push((name, Estimate::OneStep, measured));
+    tch::no_grad(|| {
+        let measure =
+            |(name, estimate, measured)| Ok((name, error(network, config, maps, schedule, estimate, measured)?));
+        checks(config).into_iter().map(measure).collect()
+    })
+}
+
+fn checks(config: &TrainConfig) -> Vec<Check> {
+    use Estimate::{MeanOfSamples, OneStep};
+    match (config.role, config.measurements) {
+        (Role::Mean, false) => vec![("empty", OneStep, Measured::Nothing)],
+        (Role::Mean, true) => vec![
+            ("farthest_491", OneStep, Measured::Farthest(491)),
+            ("farthest_164", OneStep, Measured::Farthest(164)),
+            ("random_491", OneStep, Measured::Random(491)),
+            ("empty", OneStep, Measured::Nothing),
+        ],
+        (Role::Prior, measurements) => {
+            let mut checks = vec![
+                ("empty_five_steps_mean_of_4", MeanOfSamples, Measured::Nothing),
+                ("empty_one_step", OneStep, Measured::Nothing),
+            ];
+            if measurements {
+                checks.push(("farthest_491_five_steps_mean_of_4", MeanOfSamples, Measured::Farthest(491)));
+                checks.push(("farthest_491_one_step", OneStep, Measured::Farthest(491)));
             }
-        }
-        Role::Mean => checks.push(("empty", Estimate::OneStep, Measured::Nothing)),
-        Role::Prior => {
-            checks.push(("empty_five_steps_mean_of_4", Estimate::MeanOfSamples, Measured::Nothing));
-            checks.push(("empty_one_step", Estimate::OneStep, Measured::Nothing));
-            if config.measurements {
-                checks.push(("farthest_491_five_steps_mean_of_4", Estimate::MeanOfSamples, Measured::Farthest(491)));
-                checks.push(("farthest_491_one_step", Estimate::OneStep, Measured::Farthest(491)));
-            }
+            checks
         }
     }
-    tch::no_grad(|| {
-        checks
-            .into_iter()
-            .map(|(name, estimate, measured)| Ok((name, error(network, config, maps, schedule, estimate, measured)?)))
-            .collect()
-    })
 }
 
 /// How the field is estimated.

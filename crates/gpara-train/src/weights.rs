@@ -6,7 +6,7 @@ use gpara::Result;
 use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor, nn};
 
-use crate::config::TrainConfig;
+use crate::config::{Keep, TrainConfig};
 use crate::error::TrainError;
 use crate::files::{read_tensors, write_tensors};
 use crate::flat::FlatParameters;
@@ -17,8 +17,14 @@ use crate::unet::UNet;
 pub struct RunFacts {
     /// The configuration of the run.
     pub config: TrainConfig,
-    /// Steps done.
+    /// Steps after which the weights were as they are.
     pub steps: u64,
+    /// Steps of the whole run as far as known then; more than `steps` where the best weights were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_steps: Option<u64>,
+    /// Which weights the run kept; old files hold the last.
+    #[serde(default = "last")]
+    pub kept: Keep,
     /// Seconds of training.
     pub seconds: f64,
     /// Where it was trained, e.g. `Cuda(0)`.
@@ -27,8 +33,12 @@ pub struct RunFacts {
     pub num_maps: usize,
     /// Sides of the grid, rows first.
     pub grid: [usize; 2],
-    /// Last validation: name and RMSE in gray / 255.
+    /// Validation of these weights: name and RMSE in gray / 255.
     pub validation: Vec<(String, f64)>,
+}
+
+fn last() -> Keep {
+    Keep::Last
 }
 
 /// Key of the facts in the file's header.

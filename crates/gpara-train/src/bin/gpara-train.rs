@@ -72,9 +72,13 @@ fn run(arguments: Arguments) -> gpara::Result<()> {
                 (config.budget.seconds, config.budget.steps) = (budget_seconds, steps);
                 config = config.check()?;
             }
-            let summary = train(&config, &RunOptions { data, out, resume, max_seconds, device: best_device() })?;
+            let options = RunOptions { data, out, resume, max_seconds, max_steps: None, device: best_device() };
+            let summary = train(&config, &options)?;
             let state = if summary.finished { "finished" } else { "stopped, resume with --resume" };
-            eprintln!("{}: {state} at step {}", config.name, summary.step);
+            eprintln!(
+                "{}: {state} at step {}, kept the weights of step {}",
+                config.name, summary.step, summary.kept_step
+            );
         }
         Command::Export { weights, out, name } => {
             let report = export_model(&weights, &out, name.as_deref())?;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use gpara::{Result, SeedTree};
 
 use super::parity::Inputs;
-use crate::config::{Output, Role, Source};
+use crate::config::{Keep, Output, Role, Source};
 use crate::unet::UNet;
 use crate::weights::RunFacts;
 
@@ -75,6 +75,11 @@ impl ModelCard {
             ),
             Source::SampleCity => ("the embedded sample city", "MIT OR Apache-2.0"),
         };
+        let kept = match (facts.kept, facts.total_steps) {
+            (Keep::Best, Some(total)) => format!("weights of step {} of {total}, the best validation", facts.steps),
+            (Keep::Best, None) => format!("weights of step {}, the best validation", facts.steps),
+            (Keep::Last, _) => format!("weights of the last step, {}", facts.steps),
+        };
         Ok(Self {
             name: config.name.clone(),
             task: "radio",
@@ -86,7 +91,7 @@ impl ModelCard {
             units: "2 gray / 255 - 1; one gray is 0.389 dB of path gain",
             grid: facts.grid,
             size_multiple: network.config.side_multiple(),
-            data: format!("{maps}; {} training maps", facts.num_maps),
+            data: format!("{maps}; {} training maps; {kept}", facts.num_maps),
             licence,
             seed: config.seed,
             steps: facts.steps,

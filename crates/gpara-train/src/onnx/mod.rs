@@ -77,7 +77,7 @@ fn write_model(network: &UNet, facts: &RunFacts, folder: &Path) -> Result<Export
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Output, Role, TrainConfig};
+    use crate::config::{Keep, Output, Role, TrainConfig};
     use crate::unet::UNetConfig;
     use gpara::{ErrorKind, SeedTree};
     use std::path::PathBuf;
@@ -116,7 +116,17 @@ mod tests {
         config.network = UNetConfig { widths: vec![4, 6], blocks: 1, groups: 2, time_dim: 16, ..config.network };
         (config.name, config.role, config.parameterization) = (name.into(), role, parameterization);
         let validation = vec![("none".into(), 0.5)];
-        RunFacts { config, steps: 0, seconds: 0.0, device: "none".into(), num_maps: 0, grid: [64, 64], validation }
+        RunFacts {
+            config,
+            steps: 0,
+            total_steps: None,
+            kept: Keep::Last,
+            seconds: 0.0,
+            device: "none".into(),
+            num_maps: 0,
+            grid: [64, 64],
+            validation,
+        }
     }
 
     #[test]
