@@ -15,7 +15,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 fn smoke(name: &str) -> TrainConfig {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../configs/{name}.toml"));
-    let mut config = TrainConfig::read(&path).unwrap();
+    let mut config = TrainConfig::read(&path).expect("the configuration is right");
     config.network.widths = vec![8, 8, 8];
     config.network.blocks = 1;
     config
@@ -24,7 +24,7 @@ fn smoke(name: &str) -> TrainConfig {
 fn run(config: &TrainConfig, out: &Path, max_steps: Option<u64>) -> RunSummary {
     let options =
         RunOptions { data: None, out: out.into(), resume: true, max_seconds: None, max_steps, device: Device::Cpu };
-    train(config, &options).unwrap()
+    train(config, &options).expect("the run ends well")
 }
 
 fn file(out: &Path, config: &TrainConfig, ending: &str) -> PathBuf {
@@ -33,9 +33,9 @@ fn file(out: &Path, config: &TrainConfig, ending: &str) -> PathBuf {
 
 /// Rows of the curve without the column `seconds`: step, loss, errors.
 fn curve(out: &Path, config: &TrainConfig) -> Vec<Vec<f64>> {
-    let text = std::fs::read_to_string(file(out, config, "csv")).unwrap();
+    let text = std::fs::read_to_string(file(out, config, "csv")).expect("the run wrote its curve");
     let row = |line: &str| {
-        let mut row: Vec<f64> = line.split(',').map(|value| value.parse().unwrap()).collect();
+        let mut row: Vec<f64> = line.split(',').map(|value| value.parse().expect("a curve holds numbers")).collect();
         row.remove(1);
         row
     };
@@ -44,8 +44,8 @@ fn curve(out: &Path, config: &TrainConfig) -> Vec<Vec<f64>> {
 
 /// The tensors of a file, as bytes in the order of their names.
 fn tensors(path: &Path) -> Vec<(String, Vec<u8>)> {
-    let bytes = std::fs::read(path).unwrap();
-    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let bytes = std::fs::read(path).expect("the run wrote the file");
+    let file = safetensors::SafeTensors::deserialize(&bytes).expect("it is safetensors");
     let mut tensors: Vec<(String, Vec<u8>)> =
         file.iter().map(|(name, view)| (name.to_string(), view.data().to_vec())).collect();
     tensors.sort();
