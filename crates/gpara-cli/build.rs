@@ -15,7 +15,7 @@ fn main() {
     networks.retain(|path| path.extension().is_some_and(|extension| extension == "onnx"));
     networks.sort();
 
-    let mut source = String::from("pub(crate) const EMBEDDED_MODELS: &[EmbeddedModel] = &[\n");
+    let mut source = String::from("pub(crate) static EMBEDDED_MODELS: &[EmbeddedModel] = &[\n");
     for network in networks {
         let card = network.with_extension("toml");
         assert!(card.exists(), "{} has no card {}", network.display(), card.display());

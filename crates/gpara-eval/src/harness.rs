@@ -108,46 +108,53 @@ impl Harness {
     /// Runs `experiment` on the scenes that are not recorded yet; `on_scene` is called after each.
     ///
     /// # Errors
-    /// The first failure of a scene (the others that finished are recorded), or `Io`.
+    /// The first failure of a scene, or `Io`; every scene that finished is recorded.
     pub fn run<E: Experiment>(
         &mut self,
         experiment: &E,
         scenes: &[Scene],
         on_scene: &(dyn Fn(&SceneResults) + Sync),
     ) -> Result<(), E::Error> {
-        let finished: HashSet<&str> = self
+        let finished: HashSet<String> = self
             .done
             .iter()
             .filter(|result| result.experiment == experiment.name())
-            .map(|result| result.scene.as_str())
+            .map(|result| result.scene.clone())
             .collect();
-        let missing: Vec<&Scene> = scenes.iter().filter(|scene| !finished.contains(scene.id.as_str())).collect();
+        let missing: Vec<&Scene> = scenes.iter().filter(|scene| !finished.contains(&scene.id)).collect();
         let file = OpenOptions::new().append(true).open(&self.path);
         let file = Mutex::new(file.map_err(|source| self.io(source))?);
-        let outcomes: Vec<Result<SceneResults, E::Error>> = missing
-            .into_par_iter()
-            .map(|scene| {
-                let seeds = SeedTree::new(self.seed).subtree(&format!("scene/{}", scene.id));
-                let methods = experiment.run(scene, seeds)?;
-                let (experiment, scene) = (experiment.name().to_owned(), scene.id.clone());
-                let result = SceneResults { experiment, scene, seed: self.seed, methods };
-                let mut line = serde_json::to_string(&result).expect("results are plain numbers and strings");
-                line.push('\n');
-                let mut file = file.lock().expect("a writer does not panic");
-                file.write_all(line.as_bytes()).map_err(|source| self.io(source))?;
-                drop(file);
-                on_scene(&result);
-                Ok(result)
-            })
-            .collect();
-        let mut failure = None;
-        for outcome in outcomes {
-            match outcome {
-                Ok(result) => self.done.push(result),
-                Err(error) => failure = failure.or(Some(error)),
+        // A scene is parallel inside, and a worker that waits there takes up another scene: without chunks every scene would
+        // be begun before the first is done, each with its memory and nothing recorded.
+        for chunk in missing.chunks(rayon::current_num_threads()) {
+            let outcomes: Vec<Result<SceneResults, E::Error>> =
+                chunk.par_iter().map(|scene| self.run_scene(experiment, scene, &file, on_scene)).collect();
+            for outcome in outcomes {
+                self.done.push(outcome?);
             }
         }
-        failure.map_or(Ok(()), Err)
+        Ok(())
+    }
+
+    /// Runs one scene and records it.
+    fn run_scene<E: Experiment>(
+        &self,
+        experiment: &E,
+        scene: &Scene,
+        file: &Mutex<File>,
+        on_scene: &(dyn Fn(&SceneResults) + Sync),
+    ) -> Result<SceneResults, E::Error> {
+        let seeds = SeedTree::new(self.seed).subtree(&format!("scene/{}", scene.id));
+        let methods = experiment.run(scene, seeds)?;
+        let (experiment, scene) = (experiment.name().to_owned(), scene.id.clone());
+        let result = SceneResults { experiment, scene, seed: self.seed, methods };
+        let mut line = serde_json::to_string(&result).expect("results are plain numbers and strings");
+        line.push('\n');
+        let mut file = file.lock().expect("a writer does not panic");
+        file.write_all(line.as_bytes()).map_err(|source| self.io(source))?;
+        drop(file);
+        on_scene(&result);
+        Ok(result)
     }
 
     fn io(&self, source: std::io::Error) -> gpara::Error {

@@ -149,13 +149,26 @@ impl Experiment for Runner<'_> {
             run_to_end(&mut session, &mut model, &mut source, &mut |_| Ok(()))?;
             let seconds = started.elapsed().as_secs_f64();
             let input = LoopInput { parts: &parts, context: &scene.context, truth: &scene.truth, settings, seeds };
-            let mut score = reconstruct_scored(&input, session.observations())?.score;
+            let scored = reconstruct_scored(&input, session.observations())?;
+            let mut score = scored.score;
             score.seconds += seconds;
             score.network_calls += session.rounds().iter().map(|round| round.network_calls).sum::<u64>();
-            results.push(self.result(&run.name(), &score));
+            let mut result = self.result(&run.name(), &score);
+            if let Some(std) = &scored.std {
+                let ratio = standardized_error(scene, &scored.mean, std, session.observations());
+                result.values.insert("standardized_error".to_owned(), ratio);
+            }
+            results.push(result);
         }
         Ok(results)
     }
+}
+
+/// Root mean square of error / std over the unobserved valid cells: 1 if the std has the right scale on average.
+fn standardized_error(scene: &Scene, mean: &[f64], std: &[f64], observations: &Observations) -> f64 {
+    let cells = scene.context.valid().nodes().filter(|&node| !observations.contains(node));
+    let squares: Vec<f64> = cells.map(|node| ((mean[node] - scene.truth[node]) / std[node]).powi(2)).collect();
+    (squares.iter().sum::<f64>() / squares.len().max(1) as f64).sqrt()
 }
 
 impl Runner<'_> {
