@@ -29,7 +29,7 @@ deny:
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
 		$(CARGO) deny check licenses bans sources; \
 	else \
-		echo "skipped: cargo-deny is not installed (cargo install cargo-deny); tests/architecture.rs checks the licences"; \
+		echo "skipped: cargo-deny is not installed (cargo install cargo-deny); crates/gpara-cli/tests/project checks the licences"; \
 	fi
 
 # Slow tests carry #[ignore = "reason"].
