@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use gpara_nn::sha256_hex;
 use gpara_tasks::field::write_whole;
-use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
 use crate::failure::{Failure, Outcome};
@@ -56,11 +56,6 @@ impl OutputFolder {
         self.written.push(Written { name: name.to_string(), sha256: sha256_hex(&bytes) });
         Ok(written)
     }
-}
-
-/// SHA-256 in hexadecimal.
-pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

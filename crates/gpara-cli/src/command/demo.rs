@@ -9,9 +9,8 @@ use crate::console::Console;
 use crate::failure::{Failure, Outcome};
 use crate::output_folder::OutputFolder;
 use crate::preset::{PolicyChoice, Preset, Task, check_available};
-use crate::report::report_page;
 use crate::results::{
-    FieldUnits, Measure, ReportInput, RunSettings, SceneInput, SceneOutcome, json, report, run_scene, text, write_scene,
+    FieldUnits, Measure, ReportInput, RunSettings, SceneInput, SceneOutcome, publish, run_scene, write_scene,
 };
 
 /// Measure an embedded field by three policies, reconstruct it, and write maps and a report
@@ -92,20 +91,8 @@ pub(crate) fn run(arguments: &DemoArguments, console: Console) -> Outcome {
         count => format!("Path gain in {count} squares of a generated city"),
     };
     let title = "gpara: radio map from a few measurements";
-    let page = report(
-        &ReportInput { title, subject: &subject, settings: &settings, inputs: &[], files: folder.written() },
-        &outcomes,
-    );
-    folder.write("report.html", report_page(&page).as_bytes())?;
-    let summary = format!("{:#}\n", json(&settings, &outcomes, &folder));
-    folder.write("summary.json", summary.as_bytes())?;
-    if console.json {
-        console.data(&summary);
-    } else if !console.quiet {
-        console.data(&text(&settings, &outcomes));
-        console.data(&format!("\nreport: {}\n", folder.path().join("report.html").display()));
-    }
-    Ok(())
+    let input = ReportInput { title, subject: &subject, settings: &settings, inputs: &[] };
+    publish(&input, &outcomes, &mut folder, console)
 }
 
 /// A square as the closed loop takes it; errors in gray/255 and in dB.

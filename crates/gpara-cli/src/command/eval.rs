@@ -6,8 +6,7 @@ use std::time::Instant;
 
 use clap::Args;
 use gpara::{
-    AcquisitionSession, Context, FieldSource, Observations, SamplerSettings, SeedTree, SessionSettings, run_to_end,
-    sample_prior,
+    AcquisitionSession, Context, FieldSource, Observations, SeedTree, SessionSettings, run_to_end, sample_prior,
 };
 use gpara_eval::{Experiment, Harness, MethodResult, ResultTable, Scene};
 use gpara_tasks::field::write_whole;
@@ -199,8 +198,7 @@ impl Runner<'_> {
             ));
         };
         let (denoiser, schedule) = self.models.prior(model, TASK.name)?;
-        let steps = schedule.respace(&schedule.spaced_timesteps(num_steps)?)?;
-        let sampler = SamplerSettings { invalid_value: TASK.invalid_value, ..SamplerSettings::clipped(steps) };
+        let sampler = TASK.sampler(&schedule, num_steps)?;
         let none = Observations::none(context.grid());
         Ok(sample_prior(&*denoiser, context, &none, &sampler, num_samples, seeds)?.mean())
     }

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use gpara_nn::sha256_hex;
 
 use super::run_config::RunConfig;
 use crate::console::Console;
 use crate::failure::Outcome;
-use crate::output_folder::{OutputFolder, sha256_hex};
-use crate::report::report_page;
-use crate::results::{ReportInput, json, report, run_scene, text, write_scene};
+use crate::output_folder::OutputFolder;
+use crate::results::{ReportInput, publish, run_scene, write_scene};
 use crate::round_log::{LogHeader, RoundLog};
 
 /// Measure a known field round by round, reconstruct it, and score the result
@@ -52,25 +52,6 @@ pub(crate) fn run(arguments: &RunArguments, console: Console) -> Outcome {
     write_scene(&mut folder, &outcome)?;
     let title = format!("gpara: {}", outcome.input.id);
     let subject = format!("A known field of {} cells", outcome.valid().grid());
-    let outcomes = [outcome];
-    let page = report(
-        &ReportInput {
-            title: &title,
-            subject: &subject,
-            settings: &settings,
-            inputs: &inputs,
-            files: folder.written(),
-        },
-        &outcomes,
-    );
-    folder.write("report.html", report_page(&page).as_bytes())?;
-    let summary = format!("{:#}\n", json(&settings, &outcomes, &folder));
-    folder.write("summary.json", summary.as_bytes())?;
-    if console.json {
-        console.data(&summary);
-    } else if !console.quiet {
-        console.data(&text(&settings, &outcomes));
-        console.data(&format!("\nreport: {}\n", folder.path().join("report.html").display()));
-    }
-    Ok(())
+    let input = ReportInput { title: &title, subject: &subject, settings: &settings, inputs: &inputs };
+    publish(&input, &[outcome], &mut folder, console)
 }

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use gpara::{Channel, Context, ValidMask};
+use gpara_nn::sha256_hex;
 use gpara_tasks::field::{Field, MaskFile, PngScale};
 use serde::Deserialize;
 
 use crate::failure::{Failure, Outcome};
-use crate::output_folder::sha256_hex;
 use crate::preset::{PolicyChoice, Preset, Task, check_available, parse_toml};
 use crate::results::{FieldUnits, RunSettings, SceneInput};
 

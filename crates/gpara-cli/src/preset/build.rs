@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use gpara::{
     AcquisitionModel, Context, Denoiser, EdgeAware, EnsembleCache, FarthestPoint, FirstPoint, GaussianReconstructor,
     GaussianSettings, Gpara, GparaSettings, GraphDescriptor, GraphPredictor, MaxVariance, MeanReconstructor,
-    MeanSettings, Observations, Policy, Posterior, PriorEnsemble, PriorMean, Random, Reconstruction,
+    MeanSettings, NoiseSchedule, Observations, Policy, Posterior, PriorEnsemble, PriorMean, Random, Reconstruction,
     ReconstructionInput, Reconstructor, ResidualPrecision, SamplerSettings, SeedTree, StdScale, StdSource,
     TrajectoryReconstructor, TrajectorySettings, UniformGraph, ZeroScorer, sample_prior,
 };
@@ -49,6 +49,14 @@ pub(crate) struct Task {
     pub(crate) name: &'static str,
     /// Normalised value of invalid cells, where it is known.
     pub(crate) invalid_value: Option<f64>,
+}
+
+impl Task {
+    /// The clipped sampler of this task over `num_steps` evenly spaced timesteps.
+    pub(crate) fn sampler(self, schedule: &NoiseSchedule, num_steps: usize) -> Outcome<SamplerSettings> {
+        let steps = schedule.respace(&schedule.spaced_timesteps(num_steps)?)?;
+        Ok(SamplerSettings { invalid_value: self.invalid_value, ..SamplerSettings::clipped(steps) })
+    }
 }
 
 /// The parts of the method for one scene.
@@ -190,8 +198,7 @@ impl SampledPrior {
     ) -> Outcome<Option<Self>> {
         let Prior::Network { model, ensemble_size, num_steps, refresh_at } = &preset.prior else { return Ok(None) };
         let (denoiser, schedule) = models.prior(model, task.name)?;
-        let steps = schedule.respace(&schedule.spaced_timesteps(*num_steps)?)?;
-        let sampler = SamplerSettings { invalid_value: task.invalid_value, ..SamplerSettings::clipped(steps) };
+        let sampler = task.sampler(&schedule, *num_steps)?;
         let none = Observations::none(context.grid());
         let ensemble = sample_prior(&*denoiser, context, &none, &sampler, *ensemble_size, seeds)?;
         let (ensemble_size, refresh_at) = (*ensemble_size, refresh_at.clone());

@@ -4,10 +4,10 @@ mod build;
 mod raw;
 
 use gpara::{BatchRule, Correction, CorrectionSchedule, RiskRule, StdSource, SymmetrySet, UtilityMethod};
+use gpara_nn::sha256_hex;
 
 use crate::embedded_models::EmbeddedModel;
 use crate::failure::{Failure, Outcome};
-use crate::output_folder::sha256_hex;
 
 pub(crate) use build::{MethodParts, PolicyChoice, Task, check_available};
 use raw::RawPreset;

@@ -2,12 +2,13 @@
 
 mod maps;
 mod page;
+mod publish;
 mod scene;
 mod summary;
 mod units;
 
 pub(crate) use maps::write_scene;
-pub(crate) use page::{ReportInput, report};
+pub(crate) use page::ReportInput;
+pub(crate) use publish::publish;
 pub(crate) use scene::{RunSettings, SceneInput, SceneOutcome, run_scene};
-pub(crate) use summary::{json, text};
 pub(crate) use units::{FieldUnits, Measure};

@@ -1,11 +1,13 @@
 //! The report of a closed loop as data.
 
+use gpara_nn::sha256_hex;
+
 use super::maps::{UnitMaps, difference_scale, field_scale, in_units, marks};
 use super::scene::{RunSettings, SceneOutcome};
 use super::summary;
 use crate::closed_loop::PolicyRun;
 use crate::embedded_models::EMBEDDED_MODELS;
-use crate::output_folder::{Written, sha256_hex};
+use crate::output_folder::Written;
 use crate::picture::Mark;
 use crate::report::{Chart, Curve, MapPanel, MapRow, Report, SceneReport, Table};
 
@@ -19,12 +21,10 @@ pub(crate) struct ReportInput<'a> {
     pub(crate) settings: &'a RunSettings,
     /// Name and SHA-256 of input files.
     pub(crate) inputs: &'a [(String, String)],
-    /// The files beside the report.
-    pub(crate) files: &'a [Written],
 }
 
-/// The page for all fields.
-pub(crate) fn report(input: &ReportInput<'_>, outcomes: &[SceneOutcome]) -> Report {
+/// The page for all fields; `files` lie beside it.
+pub(crate) fn report(input: &ReportInput<'_>, files: &[Written], outcomes: &[SceneOutcome]) -> Report {
     let settings = input.settings;
     let policies: Vec<&str> = settings.policies.iter().map(|policy| policy.name()).collect();
     Report {
@@ -41,7 +41,7 @@ pub(crate) fn report(input: &ReportInput<'_>, outcomes: &[SceneOutcome]) -> Repo
         ),
         scenes: outcomes.iter().map(scene).collect(),
         settings: setting_pairs(settings),
-        hashes: hash_pairs(input),
+        hashes: hash_pairs(input, files),
     }
 }
 
@@ -135,14 +135,14 @@ fn setting_pairs(settings: &RunSettings) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (name.to_string(), value)).into_iter().chain(settings.preset.pairs()).collect()
 }
 
-fn hash_pairs(input: &ReportInput<'_>) -> Vec<(String, String)> {
+fn hash_pairs(input: &ReportInput<'_>, files: &[Written]) -> Vec<(String, String)> {
     let preset = &input.settings.preset;
     let preset_pair = ("preset".to_string(), sha256_hex(preset.text.as_bytes()));
     let used = preset.model_names();
     let models = EMBEDDED_MODELS.iter().filter(|model| used.contains(&model.name));
     let models = models.map(|model| (format!("model {}", model.name), sha256_hex(model.onnx)));
     // Previews are drawn from the lossless files, whose hashes say all.
-    let files = input.files.iter().filter(|file| !file.name.ends_with("_vis.png"));
+    let files = files.iter().filter(|file| !file.name.ends_with("_vis.png"));
     let files = files.map(|file| (file.name.clone(), file.sha256.clone()));
     std::iter::once(preset_pair).chain(models).chain(input.inputs.iter().cloned()).chain(files).collect()
 }
