@@ -13,6 +13,7 @@ mod batch;
 mod context;
 mod counting_denoiser;
 mod denoiser;
+mod engine;
 mod ensemble_cache;
 mod error;
 mod gaussian_denoiser;

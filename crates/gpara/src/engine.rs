@@ -1,0 +1,6 @@
+//! Exact sparse algebra on a grid: nested dissection, multifrontal factorisation, selected inversion and its derivative.
+#![allow(dead_code)]
+
+mod stencil;
+
+pub(crate) use stencil::{Reach, StencilMatrix};
