@@ -1,8 +1,8 @@
 //! Numeric work on one batch of blocks, side by side in the lanes of vectors.
 
-use super::dissection::Part;
+use super::dissection::{Front, Part, Run};
 use super::front::{self, Lanes, Layout, Scratch, Size};
-use super::plan::{Batch, Plan, Template};
+use super::plan::{Batch, Place, Places, Plan, Template};
 use super::real::{Aligned, LANES, padded};
 use super::simd::{self, Kernels, Simd, Update};
 
@@ -49,7 +49,7 @@ pub(super) struct BlockScratch<T> {
 impl Offsets {
     pub(super) fn new(template: &Template) -> Self {
         let fronts = &template.dissection.fronts;
-        let size = |front: &super::dissection::Front| Size { pivots: front.pivots.len(), boundary: front.boundary.len() };
+        let size = |front: &Front| Size { pivots: front.pivots.len(), boundary: front.boundary.len() };
         let sizes: Vec<Size> = fronts.iter().map(size).collect();
         let (mut square, mut wide) = (vec![0], vec![0]);
         for (at, size) in sizes.iter().enumerate() {
@@ -157,6 +157,19 @@ impl BlockWork<'_> {
         &self.plan.template
     }
 
+    /// Runs and matrix of each part of a front, with the row length of the matrix.
+    fn parts<'a, T>(
+        &'a self,
+        front: &'a Front,
+        outer: &'a [T],
+    ) -> impl Iterator<Item = (&'a [Run], (&'a [T], usize))> + 'a {
+        front.parts.iter().map(move |part| {
+            let Part::Front(child) = *part else { unreachable!("a template has no blocks") };
+            let row = Lanes::row(self.offsets.sizes[child].boundary);
+            (&self.template().dissection.fronts[child].runs[..], (&outer[self.offsets.outer(child)], row))
+        })
+    }
+
     /// Eliminates the blocks; `values` as listed by the plan. Leaves the full matrices of the rings in `rings`, lane by lane.
     pub(super) fn eliminate<T: Kernels>(
         &self,
@@ -175,24 +188,24 @@ impl BlockWork<'_> {
             let f12 = &mut scratch.front.f12[..size.wide::<Lanes>()];
             f11.fill(T::ZERO);
             f12.fill(T::ZERO);
-            f22.fill(T::ZERO);
             let entries = template.entry_starts[at]..template.entry_starts[at + 1];
-            let square = size.pivots * size.pivots;
+            let place = Places::new::<Lanes>(size);
             let (f11_vectors, f12_vectors) = (vectors_mut(f11), vectors_mut(f12));
             for (&slot, index) in template.slots[entries.clone()].iter().zip(&self.batch.entries[entries]) {
-                let slot = slot as usize;
-                let target = if slot < square { &mut f11_vectors[slot] } else { &mut f12_vectors[slot - square] };
-                *target = load(values, index);
+                *match place.of(slot) {
+                    Place::Square(at) => &mut f11_vectors[at],
+                    Place::Wide(at) => &mut f12_vectors[at],
+                } = load(values, index);
             }
-            for part in &front.parts {
-                let Part::Front(child) = *part else { unreachable!("a template has no blocks") };
-                let source = (&children[offsets.outer(child)], offsets.sizes[child].boundary);
-                let runs = &template.dissection.fronts[child].runs;
-                front::extend_add::<Lanes, T>(simd, size, runs, source, f11, f12, f22);
+            for (runs, source) in self.parts(front, children) {
+                front::add_to_pivots::<Lanes, T>(simd, size, runs, source, f11, f12);
             }
             let pivots = template.pivot_starts[at] * LANES..template.pivot_starts[at + 1] * LANES;
             let (gain, pivots) = (&mut factor.gain[offsets.wide(at)], &mut factor.pivots[pivots]);
             front::eliminate::<Lanes, T>(simd, size, f11, f22, gain, pivots, &mut scratch.front);
+            for (runs, source) in self.parts(front, children) {
+                front::add_to_boundary::<Lanes, T>(simd, size, runs, source, f22);
+            }
         }
         self.unpack(&mut scratch.outer, rings);
     }
@@ -215,20 +228,19 @@ impl BlockWork<'_> {
             let df12 = &mut scratch.front.df12[..size.wide::<Lanes>()];
             df11.fill(T::ZERO);
             df12.fill(T::ZERO);
-            df22.fill(T::ZERO);
             let nodes = &self.batch.pivot_nodes[template.pivot_starts[at]..template.pivot_starts[at + 1]];
-            for (diagonal, index) in vectors_mut(df11).iter_mut().step_by(size.pivots + 1).zip(nodes) {
+            for (diagonal, index) in vectors_mut(df11).iter_mut().step_by(Lanes::row(size.pivots) + 1).zip(nodes) {
                 *diagonal = load(weights, index);
             }
-            for part in &front.parts {
-                let Part::Front(child) = *part else { unreachable!("a template has no blocks") };
-                let source = (&children[offsets.outer(child)], offsets.sizes[child].boundary);
-                let runs = &template.dissection.fronts[child].runs;
-                front::extend_add::<Lanes, T>(simd, size, runs, source, df11, df12, df22);
+            for (runs, source) in self.parts(front, children) {
+                front::add_to_pivots::<Lanes, T>(simd, size, runs, source, df11, df12);
             }
             let of_factor = (&factor.inverse[offsets.square(at)], &factor.gain[offsets.wide(at)]);
             let out = (&mut factor.dinverse[offsets.square(at)], &mut factor.dgain[offsets.wide(at)]);
             front::differentiate::<Lanes, T>(simd, size, of_factor, df22, out, &mut scratch.front);
+            for (runs, source) in self.parts(front, children) {
+                front::add_to_boundary::<Lanes, T>(simd, size, runs, source, df22);
+            }
         }
         self.unpack(&mut scratch.douter, rings);
     }
@@ -241,7 +253,7 @@ impl BlockWork<'_> {
         Lanes::mirror(self.simd, size, source);
         let (row, lane) = (padded(size), ring_values(size));
         for at in 0..size {
-            let vectors = &source[at * size * LANES..(at + 1) * size * LANES];
+            let vectors = &source[at * Lanes::row(size) * LANES..][..size * LANES];
             simd::transpose(self.simd, (size, LANES), vectors, LANES, &mut rings[at * row..], lane);
         }
     }
@@ -252,7 +264,7 @@ impl BlockWork<'_> {
         let size = self.offsets.sizes[root].boundary;
         let (row, lane) = (padded(size), ring_values(size));
         for at in 0..size {
-            let vectors = &mut down[at * size * LANES..(at + 1) * size * LANES];
+            let vectors = &mut down[at * Lanes::row(size) * LANES..][..size * LANES];
             simd::transpose(self.simd, (LANES, size), &rings[at * row..], lane, vectors, LANES);
         }
     }
@@ -326,7 +338,7 @@ impl BlockWork<'_> {
     fn diagonal<T: Kernels>(&self, at: usize, z11: &[T], out: &mut [T]) {
         let pivots = self.offsets.sizes[at].pivots;
         let out = &mut vectors_mut(out)[self.template().pivot_starts[at]..];
-        for (out, diagonal) in out.iter_mut().zip(vectors(z11).iter().step_by(pivots + 1)) {
+        for (out, diagonal) in out.iter_mut().zip(vectors(z11).iter().step_by(Lanes::row(pivots) + 1)) {
             *out = *diagonal;
         }
     }
@@ -377,8 +389,9 @@ impl BlockWork<'_> {
                 a_row: 1,
                 a_col: 1,
                 b: gain,
-                b_row: size.boundary,
+                b_row: Lanes::row(size.boundary),
                 b_col: 1,
+                and: None,
                 c: boundary,
                 c_row: size.boundary,
                 update: Update::Subtract,
@@ -401,11 +414,11 @@ impl BlockWork<'_> {
             let mut apply = |a: &[T], a_row, b: &[T], k, update| {
                 let (m, n, part) = (size.pivots, 1, simd::Part::Full);
                 let (b_row, b_col, c_row) = (1, 1, 1);
-                let product = simd::Product { m, n, k, a, a_row, a_col: 1, b, b_row, b_col, c: out, c_row, update, part };
+                let product = simd::Product { m, n, k, a, a_row, a_col: 1, b, b_row, b_col, and: None, c: out, c_row, update, part };
                 product.lanes(self.simd);
             };
-            apply(&factor.inverse[self.offsets.square(at)], size.pivots, pivots, size.pivots, Update::Set);
-            apply(&factor.gain[self.offsets.wide(at)], size.boundary, boundary, size.boundary, Update::Subtract);
+            apply(&factor.inverse[self.offsets.square(at)], Lanes::row(size.pivots), pivots, size.pivots, Update::Set);
+            apply(&factor.gain[self.offsets.wide(at)], Lanes::row(size.boundary), boundary, size.boundary, Update::Subtract);
             spread(out, &front.pivots, field);
         }
     }

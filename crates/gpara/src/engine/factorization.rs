@@ -7,8 +7,8 @@ use rayon::prelude::*;
 use thiserror::Error as ThisError;
 
 use super::block::{BlockFactor, BlockScratch, BlockWork, Offsets, ring_values};
-use super::front::{Dense, Scratch, Size};
-use super::plan::{Batch, Plan};
+use super::front::{Dense, Lanes, Scratch, Size};
+use super::plan::{Batch, Place, Places, Plan};
 use super::real::{Aligned, LANES, Real};
 use super::simd::{Kernels, Simd};
 use super::stencil::StencilMatrix;
@@ -221,11 +221,13 @@ impl<T: Kernels> Factorization<T> {
             let work = works(at);
             let rings = &self.rings[at * len..(at + 1) * len];
             work.invert(factor, scratch, rings, |front, z11, z12| {
-                let square = template.dissection.fronts[front].pivots.len().pow(2);
+                let place = Places::new::<Lanes>(self.offsets.sizes[front]);
                 let entries = template.entry_starts[front]..template.entry_starts[front + 1];
                 for (&slot, index) in template.slots[entries.clone()].iter().zip(&self.plan.batches[at].entries[entries]) {
-                    let slot = slot as usize;
-                    let values = if slot < square { &z11[slot * LANES..] } else { &z12[(slot - square) * LANES..] };
+                    let values = match place.of(slot) {
+                        Place::Square(at) => &z11[at * LANES..],
+                        Place::Wide(at) => &z12[at * LANES..],
+                    };
                     for (&index, &value) in index.iter().zip(values) {
                         if index < self.plan.values.zero() {
                             write(index, value);
@@ -237,7 +239,7 @@ impl<T: Kernels> Factorization<T> {
         for (at, factor) in self.fronts.iter().enumerate() {
             let trunk = &self.plan.trunk;
             for &(slot, index) in &trunk.entries[trunk.entry_starts[at]..trunk.entry_starts[at + 1]] {
-                write(index, factor.covariance(slot as usize));
+                write(index, factor.covariance(slot));
             }
         }
     }

@@ -57,7 +57,8 @@ impl Layout for Lanes {
     const WIDTH: usize = LANES;
 
     fn row(cols: usize) -> usize {
-        cols
+        // An odd number of vectors, so that the rows of a column fall into different sets of the cache.
+        cols | 1
     }
 
     fn product<T: Kernels>(simd: Simd, product: Product<'_, T>) {
@@ -65,11 +66,11 @@ impl Layout for Lanes {
     }
 
     fn mirror<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T]) {
-        simd::mirror_lanes(simd, size, matrix);
+        simd::mirror_lanes(simd, size, matrix, Self::row(size));
     }
 
     fn invert<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T], pivots: &mut [T], scratch: &mut [T]) {
-        simd::invert_lanes(simd, size, matrix, pivots, scratch);
+        simd::invert_lanes(simd, size, matrix, Self::row(size), pivots, scratch);
     }
 }
 
@@ -110,8 +111,7 @@ pub(super) struct Scratch<T> {
     pub(super) df12: super::real::Aligned<T>,
     square: super::real::Aligned<T>,
     wide: super::real::Aligned<T>,
-    /// Three pivots x boundary matrices below each other.
-    stacked: super::real::Aligned<T>,
+    half: super::real::Aligned<T>,
     tall: super::real::Aligned<T>,
     dtall: super::real::Aligned<T>,
 }
@@ -134,7 +134,7 @@ impl<T: Kernels> Scratch<T> {
             // Inversion takes at most two and a half halves of a square, plus padding.
             square: zeros(2 * square + LANES * LANES),
             wide: zeros(wide),
-            stacked: zeros(3 * wide),
+            half: zeros(wide),
             tall: zeros(transposed),
             dtall: zeros(transposed),
         }
@@ -152,11 +152,12 @@ fn transposed<L: Layout, T: Kernels>(
     update: Update,
     part: Part,
 ) {
-    let product = Product { m, n, k, a, a_row: 1, a_col, b, b_row, b_col: 1, c, c_row: b_row, update, part };
+    let product = Product { m, n, k, a, a_row: 1, a_col, b, b_row, b_col: 1, and: None, c, c_row: b_row, update, part };
     L::product(simd, product);
 }
 
-/// P in place of F11, K, and S in place of F22, from the upper triangles of F11 and F22 and from F12.
+/// P in place of F11, K, and -F21 K, to which F22 is still to be added for S, from the upper triangle of F11 and from F12 in
+/// the scratch.
 pub(super) fn eliminate<L: Layout, T: Kernels>(
     simd: Simd,
     size: Size,
@@ -171,11 +172,10 @@ pub(super) fn eliminate<L: Layout, T: Kernels>(
     let (l1, l2) = (L::row(p), L::row(b));
     let f12 = &scratch.f12[..size.wide::<L>()];
     transposed::<L, T>(simd, (p, b, p), (f11, l1), (f12, l2), gain, Update::Set, Part::Full);
-    transposed::<L, T>(simd, (b, b, p), (f12, l2), (gain, l2), f22, Update::Subtract, Part::Upper);
+    transposed::<L, T>(simd, (b, b, p), (f12, l2), (gain, l2), f22, Update::SetNegative, Part::Upper);
 }
 
-/// The derivative of [`eliminate`]: P dF11 P (upper triangle) = -dP, dK, and dS in place of dF22, from dF11 and dF12 in the
-/// scratch.
+/// The derivative of [`eliminate`]: P dF11 P (upper triangle) = -dP, dK, and dS - dF22, from dF11 and dF12 in the scratch.
 pub(super) fn differentiate<L: Layout, T: Kernels>(
     simd: Simd,
     size: Size,
@@ -199,14 +199,14 @@ pub(super) fn differentiate<L: Layout, T: Kernels>(
     let product = &mut scratch.wide[..wide];
     transposed::<L, T>(simd, (p, b, p), (df11, l1), (gain, l2), product, Update::Set, Part::Full);
     let full = &mut scratch.df12[..wide];
-    let (half, rest) = scratch.stacked[..3 * wide].split_at_mut(wide);
+    let half = &mut scratch.half[..wide];
     simd::subtract_and_halve(simd, full, half, product);
     transposed::<L, T>(simd, (p, b, p), (inverse, l1), (full, l2), dgain, Update::Set, Part::Full);
-    // dS = dF22 - Y' K - K' Y with Y = dF12 - dF11 K / 2, as one product of [Y; K]' and [K; Y].
-    rest[..wide].copy_from_slice(gain);
-    rest[wide..].copy_from_slice(half);
-    let (left, right) = (&scratch.stacked[..2 * wide], &scratch.stacked[wide..3 * wide]);
-    transposed::<L, T>(simd, (b, b, 2 * p), (left, l2), (right, l2), df22, Update::Subtract, Part::Upper);
+    // dS - dF22 = -Y' K - K' Y with Y = dF12 - dF11 K / 2.
+    let (m, n, k, update, part) = (b, b, p, Update::SetNegative, Part::Upper);
+    let (a_row, a_col, b_row, b_col, c, c_row) = (1, l2, l2, 1, df22, l2);
+    let product = Product { m, n, k, a: half, a_row, a_col, b: gain, b_row, b_col, and: Some((gain, half)), c, c_row, update, part };
+    L::product(simd, product);
 }
 
 /// Z12 = -K Z22 and the upper triangle of Z11 = P - Z12 K', from the full Z22.
@@ -224,8 +224,8 @@ pub(super) fn invert<L: Layout, T: Kernels>(
     }
     turn::<L, T>(simd, size, gain, &mut scratch.tall);
     let columns = Columns { simd, size, gain, tall: &scratch.tall };
-    columns.times::<L>(z22, z12, Update::SetNegative);
-    columns.times_transposed::<L>(z12, z11);
+    columns.times::<L>(z22, None, z12);
+    columns.times_transposed::<L>(z12, None, z11);
 }
 
 /// dZ12 and the upper triangle of dZ11, from the full dZ22, after [`invert`] of the same front with the same scratch.
@@ -247,10 +247,8 @@ pub(super) fn differentiate_inverse<L: Layout, T: Kernels>(
     turn::<L, T>(simd, size, dgain, &mut scratch.dtall);
     let columns = Columns { simd, size, gain, tall: &scratch.tall };
     let dcolumns = Columns { simd, size, gain: dgain, tall: &scratch.dtall };
-    dcolumns.times::<L>(z22, dz12, Update::SetNegative);
-    columns.times::<L>(dz22, dz12, Update::Subtract);
-    columns.times_transposed::<L>(dz12, dz11);
-    dcolumns.times_transposed::<L>(z12, dz11);
+    dcolumns.times::<L>(z22, Some((&columns, dz22)), dz12);
+    columns.times_transposed::<L>(dz12, Some((z12, &dcolumns)), dz11);
 }
 
 /// Writes K' for the dense kernels, which read left factors by columns and right factors by rows.
@@ -270,53 +268,47 @@ struct Columns<'a, T> {
 }
 
 impl<T: Kernels> Columns<'_, T> {
-    /// K Z22.
-    fn times<L: Layout>(&self, z22: &[T], c: &mut [T], update: Update) {
+    /// `target = -K Z22`, less another such product.
+    fn times<L: Layout>(&self, z22: &[T], other: Option<(&Self, &[T])>, c: &mut [T]) {
         let Size { pivots: p, boundary: b } = self.size;
         let (l1, l2) = (L::row(p), L::row(b));
         let (a, a_row, a_col) = if L::WIDTH == 1 { (self.tall, 1, l1) } else { (self.gain, l2, 1) };
-        let (m, n, k, part) = (p, b, b, Part::Full);
-        let product = Product { m, n, k, a, a_row, a_col, b: z22, b_row: l2, b_col: 1, c, c_row: l2, update, part };
+        let and = other.map(|(other, z22)| (if L::WIDTH == 1 { other.tall } else { other.gain }, z22));
+        let (m, n, k, update, part) = (p, b, b, Update::SetNegative, Part::Full);
+        let product = Product { m, n, k, a, a_row, a_col, b: z22, b_row: l2, b_col: 1, and, c, c_row: l2, update, part };
         L::product(self.simd, product);
     }
 
-    /// `target -= a K'`, upper triangle.
-    fn times_transposed<L: Layout>(&self, a: &[T], c: &mut [T]) {
+    /// `target -= a K'` and another such product, upper triangle.
+    fn times_transposed<L: Layout>(&self, a: &[T], other: Option<(&[T], &Self)>, c: &mut [T]) {
         let Size { pivots: p, boundary: b } = self.size;
         let (l1, l2) = (L::row(p), L::row(b));
         let (b_matrix, b_row, b_col) = if L::WIDTH == 1 { (self.tall, l1, 1) } else { (self.gain, 1, l2) };
+        let and = other.map(|(a, other)| (a, if L::WIDTH == 1 { other.tall } else { other.gain }));
         let (m, n, k, update, part) = (p, p, b, Update::Subtract, Part::Upper);
-        let product = Product { m, n, k, a, a_row: l2, a_col: 1, b: b_matrix, b_row, b_col, c, c_row: l1, update, part };
+        let product = Product { m, n, k, a, a_row: l2, a_col: 1, b: b_matrix, b_row, b_col, and, c, c_row: l1, update, part };
         L::product(self.simd, product);
     }
 }
 
-/// Adds the upper triangle of a child's matrix to F11, F12 and F22 of a front; `runs` in increasing order of their targets.
-pub(super) fn extend_add<L: Layout, T: Kernels>(
+/// Adds the rows of a child's matrix that belong to pivots of a front to F11 and F12, upper triangle; `runs` in increasing
+/// order of their targets.
+pub(super) fn add_to_pivots<L: Layout, T: Kernels>(
     simd: Simd,
     size: Size,
     runs: &[Run],
     (child, child_row): (&[T], usize),
     f11: &mut [T],
     f12: &mut [T],
-    f22: &mut [T],
 ) {
     let (l1, l2) = (L::row(size.pivots), L::row(size.boundary));
-    for (at, rows) in runs.iter().enumerate() {
+    for (at, rows) in runs.iter().enumerate().take_while(|(_, rows)| rows.target < size.pivots) {
         for offset in 0..rows.len {
-            let target_row = rows.target + offset;
+            let row = rows.target + offset;
             for cols in &runs[at..] {
-                // Within one run only the part right of the diagonal.
-                let skip = if cols.start == rows.start { offset } else { 0 };
-                let (source, len) = ((rows.start + offset) * child_row + cols.start + skip, cols.len - skip);
-                let target_col = cols.target + skip;
-                let (target, at) = if target_col < size.pivots {
-                    (&mut *f11, target_row * l1 + target_col)
-                } else if target_row < size.pivots {
-                    (&mut *f12, target_row * l2 + target_col - size.pivots)
-                } else {
-                    (&mut *f22, (target_row - size.pivots) * l2 + target_col - size.pivots)
-                };
+                let Strip { source, col, len } = Strip::of(rows, offset, cols, child_row);
+                let (target, at) =
+                    if col < size.pivots { (&mut *f11, row * l1 + col) } else { (&mut *f12, row * l2 + col - size.pivots) };
                 let target = &mut target[at * L::WIDTH..(at + len) * L::WIDTH];
                 simd::add(simd, target, &child[source * L::WIDTH..(source + len) * L::WIDTH]);
             }
@@ -324,7 +316,46 @@ pub(super) fn extend_add<L: Layout, T: Kernels>(
     }
 }
 
-/// The reverse of [`extend_add`]: reads the full Z22 of a child from the upper triangles of Z11, Z22 and from Z12 of a front.
+/// Adds the rest of a child's matrix to F22.
+pub(super) fn add_to_boundary<L: Layout, T: Kernels>(
+    simd: Simd,
+    size: Size,
+    runs: &[Run],
+    (child, child_row): (&[T], usize),
+    f22: &mut [T],
+) {
+    let l2 = L::row(size.boundary);
+    for (at, rows) in runs.iter().enumerate().skip_while(|(_, rows)| rows.target < size.pivots) {
+        for offset in 0..rows.len {
+            let row = rows.target + offset - size.pivots;
+            for cols in &runs[at..] {
+                let Strip { source, col, len } = Strip::of(rows, offset, cols, child_row);
+                let at = row * l2 + col - size.pivots;
+                let target = &mut f22[at * L::WIDTH..(at + len) * L::WIDTH];
+                simd::add(simd, target, &child[source * L::WIDTH..(source + len) * L::WIDTH]);
+            }
+        }
+    }
+}
+
+/// The part of one row of a child's matrix in one run of columns, without what is left of the diagonal.
+struct Strip {
+    /// First entry in the child's matrix.
+    source: usize,
+    /// First column in the front.
+    col: usize,
+    len: usize,
+}
+
+impl Strip {
+    fn of(rows: &Run, offset: usize, cols: &Run, child_row: usize) -> Self {
+        let skip = if cols.start == rows.start { offset } else { 0 };
+        let source = (rows.start + offset) * child_row + cols.start + skip;
+        Self { source, col: cols.target + skip, len: cols.len - skip }
+    }
+}
+
+/// The reverse of both: reads the full Z22 of a child from the upper triangles of Z11, Z22 and from Z12 of a front.
 pub(super) fn gather<L: Layout, T: Kernels>(
     simd: Simd,
     size: Size,
@@ -348,17 +379,15 @@ pub(super) fn gather_upper<L: Layout, T: Copy>(
     let (l1, l2) = (L::row(size.pivots), L::row(size.boundary));
     for (at, rows) in runs.iter().enumerate() {
         for offset in 0..rows.len {
-            let source_row = rows.target + offset;
+            let row = rows.target + offset;
             for cols in &runs[at..] {
-                let skip = if cols.start == rows.start { offset } else { 0 };
-                let (target, len) = ((rows.start + offset) * child_row + cols.start + skip, cols.len - skip);
-                let source_col = cols.target + skip;
-                let (source, at) = if source_col < size.pivots {
-                    (z11, source_row * l1 + source_col)
-                } else if source_row < size.pivots {
-                    (z12, source_row * l2 + source_col - size.pivots)
+                let Strip { source: target, col, len } = Strip::of(rows, offset, cols, child_row);
+                let (source, at) = if col < size.pivots {
+                    (z11, row * l1 + col)
+                } else if row < size.pivots {
+                    (z12, row * l2 + col - size.pivots)
                 } else {
-                    (z22, (source_row - size.pivots) * l2 + source_col - size.pivots)
+                    (z22, (row - size.pivots) * l2 + col - size.pivots)
                 };
                 let source = &source[at * L::WIDTH..(at + len) * L::WIDTH];
                 child[target * L::WIDTH..(target + len) * L::WIDTH].copy_from_slice(source);
@@ -391,19 +420,19 @@ fn invert_dense<T: Kernels>(
     let full = Part::Full;
     let (p1, a12) = (&upper[..], &upper[h..]);
     let (c, update) = (&mut *y, Update::Set);
-    Product { m: h, n: q, k: h, a: p1, a_row: 1, a_col: row, b: a12, b_row: row, b_col: 1, c, c_row: lq, update, part: full }
+    Product { m: h, n: q, k: h, a: p1, a_row: 1, a_col: row, b: a12, b_row: row, b_col: 1, and: None, c, c_row: lq, update, part: full }
         .dense(simd);
     let (c, update) = (&mut lower[h..], Update::Subtract);
-    Product { m: q, n: q, k: h, a: a12, a_row: 1, a_col: row, b: &*y, b_row: lq, b_col: 1, c, c_row: row, update, part: Part::Upper }
+    Product { m: q, n: q, k: h, a: a12, a_row: 1, a_col: row, b: &*y, b_row: lq, b_col: 1, and: None, c, c_row: row, update, part: Part::Upper }
         .dense(simd);
     invert_dense(simd, q, &mut lower[h..], row, &mut pivots[h..], rest);
     // A12 <- -Y C^-1, A21 its transpose.
     let (c, update) = (&mut upper[h..], Update::SetNegative);
-    Product { m: h, n: q, k: q, a: &*y, a_row: lq, a_col: 1, b: &lower[h..], b_row: row, b_col: 1, c, c_row: row, update, part: full }
+    Product { m: h, n: q, k: q, a: &*y, a_row: lq, a_col: 1, b: &lower[h..], b_row: row, b_col: 1, and: None, c, c_row: row, update, part: full }
         .dense(simd);
     simd::transpose(simd, (h, q), &upper[h..], row, lower, row);
     // P1 - A12 Y' as -(Y A21)' would read A21 by rows: P1 <- P1 - Y A21, symmetric.
     let (c, update) = (&mut upper[..], Update::Subtract);
-    Product { m: h, n: h, k: q, a: &*y, a_row: lq, a_col: 1, b: &*lower, b_row: row, b_col: 1, c, c_row: row, update, part: full }
+    Product { m: h, n: h, k: q, a: &*y, a_row: lq, a_col: 1, b: &*lower, b_row: row, b_col: 1, and: None, c, c_row: row, update, part: full }
         .dense(simd);
 }

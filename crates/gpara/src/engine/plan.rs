@@ -5,6 +5,7 @@
 //! the trunk. A block one line shorter than the template has an identity line at the end of the template's last leaf.
 
 use super::dissection::{Dissection, Leaves, Line, Part, Rectangle, in_place_of, ring};
+use super::front::{Layout, Size};
 use super::real::LANES;
 use super::stencil::Reach;
 use crate::grid::Grid;
@@ -54,6 +55,35 @@ impl Entries {
 /// A place in the pivot rows of a front: among the pivots if below `num_pivots`^2 (`row * num_pivots + col`), else in the
 /// boundary columns.
 pub(super) type Slot = u32;
+
+/// Where a slot is in the matrices of a front.
+pub(super) enum Place {
+    /// Entry of the pivots x pivots matrix.
+    Square(usize),
+    /// Entry of the pivots x boundary matrix.
+    Wide(usize),
+}
+
+/// Turns slots into places for one front and layout.
+#[derive(Clone, Copy)]
+pub(super) struct Places {
+    size: Size,
+    rows: (usize, usize),
+}
+
+impl Places {
+    pub(super) fn new<L: Layout>(size: Size) -> Self {
+        Self { size, rows: (L::row(size.pivots), L::row(size.boundary)) }
+    }
+
+    pub(super) fn of(self, slot: Slot) -> Place {
+        let (slot, Size { pivots, boundary }) = (slot as usize, self.size);
+        match slot.checked_sub(pivots * pivots) {
+            None => Place::Square(slot / pivots * self.rows.0 + slot % pivots),
+            Some(slot) => Place::Wide(slot / boundary * self.rows.1 + slot % boundary),
+        }
+    }
+}
 
 /// The order in which 16 blocks are eliminated side by side.
 #[derive(Debug)]

@@ -96,6 +96,8 @@ pub(crate) struct Product<'a, T> {
     pub(crate) b: &'a [T],
     pub(crate) b_row: usize,
     pub(crate) b_col: usize,
+    /// A second pair of factors of the same shapes and strides, whose product is added to the first.
+    pub(crate) and: Option<(&'a [T], &'a [T])>,
     pub(crate) c: &'a mut [T],
     pub(crate) c_row: usize,
     pub(crate) update: Update,
@@ -127,9 +129,10 @@ impl<T: Kernels> Product<'_, T> {
             return;
         }
         assert!(self.c.len() >= ((m - 1) * self.c_row + columns) * width, "target of the product is too short");
-        if k > 0 {
-            assert!(self.a.len() > (((m - 1) * self.a_row + (k - 1) * self.a_col) * width) + width - 1, "left factor");
-            assert!(self.b.len() >= ((k - 1) * self.b_row + (columns - 1) * self.b_col + 1) * width, "right factor is too short");
+        for (a, b) in std::iter::once((self.a, self.b)).chain(self.and).filter(|_| k > 0) {
+            let left = ((m - 1) * self.a_row + (k - 1) * self.a_col + 1) * width;
+            let right = ((k - 1) * self.b_row + (columns - 1) * self.b_col + 1) * width;
+            assert!(a.len() >= left && b.len() >= right, "factors of the product are too short");
         }
     }
 
@@ -138,10 +141,10 @@ impl<T: Kernels> Product<'_, T> {
             m: self.m,
             n: self.n,
             k: self.k,
-            a: self.a.as_ptr(),
+            factors: [(self.a, self.b), self.and.unwrap_or((self.a, self.b))].map(|(a, b)| (a.as_ptr(), b.as_ptr())),
+            num_factors: 1 + usize::from(self.and.is_some()),
             a_row: self.a_row,
             a_col: self.a_col,
-            b: self.b.as_ptr(),
             b_row: self.b_row,
             b_col: self.b_col,
             c: self.c.as_mut_ptr(),
@@ -157,10 +160,10 @@ pub(crate) struct Raw<T> {
     m: usize,
     n: usize,
     k: usize,
-    a: *const T,
+    factors: [(*const T, *const T); 2],
+    num_factors: usize,
     a_row: usize,
     a_col: usize,
-    b: *const T,
     b_row: usize,
     b_col: usize,
     c: *mut T,
@@ -215,12 +218,12 @@ pub(crate) fn mirror<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T], row:
     unsafe { T::mirror(simd, size, matrix.as_mut_ptr(), row) }
 }
 
-/// [`mirror`] of 16 square matrices side by side, rows adjacent.
+/// [`mirror`] of 16 square matrices side by side.
 #[track_caller]
-pub(crate) fn mirror_lanes<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T]) {
-    assert!(matrix.len() >= size * size * LANES, "matrices to mirror");
+pub(crate) fn mirror_lanes<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T], row: usize) {
+    assert!(row >= size && matrix.len() >= size * row * LANES, "matrices to mirror");
     // SAFETY: every index is inside the slice by the assertion; `simd` was detected.
-    unsafe { T::mirror_lanes(simd, size, matrix.as_mut_ptr()) }
+    unsafe { T::mirror_lanes(simd, size, matrix.as_mut_ptr(), row) }
 }
 
 /// [`invert_lanes`] of one dense matrix of at most [`LANES`] rows whose rows are at least [`LANES`] long.
@@ -237,10 +240,18 @@ pub(crate) fn invert_small<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T]
 ///
 /// `scratch` takes as many vectors as `pivots`.
 #[track_caller]
-pub(crate) fn invert_lanes<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T], pivots: &mut [T], scratch: &mut [T]) {
-    assert!(matrix.len() >= size * size * LANES && pivots.len() >= size * LANES && scratch.len() >= size * LANES);
+pub(crate) fn invert_lanes<T: Kernels>(
+    simd: Simd,
+    size: usize,
+    matrix: &mut [T],
+    row: usize,
+    pivots: &mut [T],
+    scratch: &mut [T],
+) {
+    assert!(row >= size && matrix.len() >= size * row * LANES);
+    assert!(pivots.len() >= size * LANES && scratch.len() >= size * LANES);
     // SAFETY: every index is inside its slice by the assertion; `simd` was detected.
-    unsafe { T::invert_lanes(simd, size, matrix.as_mut_ptr(), pivots.as_mut_ptr(), scratch.as_mut_ptr()) }
+    unsafe { T::invert_lanes(simd, size, matrix.as_mut_ptr(), row, pivots.as_mut_ptr(), scratch.as_mut_ptr()) }
 }
 
 /// `out[i] -= sum_j matrix[i][j] x[j]` for a dense matrix.
@@ -390,6 +401,9 @@ impl<T: Real> Vector for Quad<T> {
     }
 }
 
+/// Vectors of a left factor that stay in the first-level cache, lanes layout.
+const RESIDENT: usize = 384;
+
 /// Inner dimension worked on at once, so that a strip of the right factor stays in the first-level cache.
 const DEPTH: usize = 256;
 
@@ -398,9 +412,8 @@ const DEPTH: usize = 256;
 #[allow(clippy::too_many_arguments)]
 unsafe fn dense_tile<V: Vector, const M: usize, const N: usize, const UNIT: bool>(
     depth: usize,
-    a: *const V::Elem,
+    factors: &[(*const V::Elem, *const V::Elem)],
     (a_row, a_col): (usize, usize),
-    b: *const V::Elem,
     b_row: usize,
     c: *mut V::Elem,
     c_row: usize,
@@ -410,17 +423,21 @@ unsafe fn dense_tile<V: Vector, const M: usize, const N: usize, const UNIT: bool
     unsafe {
         let a_row = if UNIT { 1 } else { a_row };
         let mut sums = [[V::splat(V::Elem::ZERO); N]; M];
-        let (mut a, mut b) = (a, b);
-        for _ in 0..depth {
-            let right: [V; N] = std::array::from_fn(|n| V::load(b.add(n * V::WIDTH)));
-            for m in 0..M {
-                let left = V::splat(*a.add(m * a_row));
+        for &(mut a, mut b) in factors {
+            for _ in 0..depth {
+                let mut right = [V::splat(V::Elem::ZERO); N];
                 for n in 0..N {
-                    sums[m][n] = sums[m][n].plus_product(left, right[n]);
+                    right[n] = V::load(b.add(n * V::WIDTH));
                 }
+                for m in 0..M {
+                    let left = V::splat(*a.add(m * a_row));
+                    for n in 0..N {
+                        sums[m][n] = sums[m][n].plus_product(left, right[n]);
+                    }
+                }
+                a = a.wrapping_add(a_col);
+                b = b.wrapping_add(b_row);
             }
-            a = a.wrapping_add(a_col);
-            b = b.wrapping_add(b_row);
         }
         for m in 0..M {
             for n in 0..N {
@@ -452,16 +469,20 @@ unsafe fn product_dense<V: Vector>(p: &Raw<V::Elem>) {
                 }
                 // SAFETY: rows i..end < m, columns j..j + strip <= `columns`, inner index below k: inside by `Product::check`.
                 unsafe {
-                    let a = p.a.add(i * p.a_row + k0 * p.a_col);
-                    let (b, c) = (p.b.add(k0 * p.b_row + j), p.c.add(i * p.c_row + j));
+                    let mut factors = p.factors;
+                    for (a, b) in &mut factors {
+                        *a = a.add(i * p.a_row + k0 * p.a_col);
+                        *b = b.add(k0 * p.b_row + j);
+                    }
+                    let (factors, c) = (&factors[..p.num_factors], p.c.add(i * p.c_row + j));
                     let strides = (p.a_row, p.a_col);
                     macro_rules! rows {
                         ($($m:literal)*) => {
                             match (end - i, wide, p.a_row == 1) {
-                                $(($m, true, true) => dense_tile::<V, $m, 2, true>(depth, a, strides, b, p.b_row, c, p.c_row, mode),
-                                ($m, true, false) => dense_tile::<V, $m, 2, false>(depth, a, strides, b, p.b_row, c, p.c_row, mode),
-                                ($m, false, true) => dense_tile::<V, $m, 1, true>(depth, a, strides, b, p.b_row, c, p.c_row, mode),
-                                ($m, false, false) => dense_tile::<V, $m, 1, false>(depth, a, strides, b, p.b_row, c, p.c_row, mode),)*
+                                $(($m, true, true) => dense_tile::<V, $m, 2, true>(depth, factors, strides, p.b_row, c, p.c_row, mode),
+                                ($m, true, false) => dense_tile::<V, $m, 2, false>(depth, factors, strides, p.b_row, c, p.c_row, mode),
+                                ($m, false, true) => dense_tile::<V, $m, 1, true>(depth, factors, strides, p.b_row, c, p.c_row, mode),
+                                ($m, false, false) => dense_tile::<V, $m, 1, false>(depth, factors, strides, p.b_row, c, p.c_row, mode),)*
                                 _ => unreachable!("a block has at most ROWS <= 12 rows"),
                             }
                         };
@@ -487,18 +508,23 @@ unsafe fn lanes_tile<V: Vector, const M: usize, const N: usize>(
     // SAFETY: the caller's tile lies inside m x n, so all indices are inside by `Product::check`.
     unsafe {
         let mut sums = [[V::splat(V::Elem::ZERO); N]; M];
-        let mut a = p.a.add(i * p.a_row * LANES + offset);
-        let mut b = p.b.add(j * p.b_col * LANES + offset);
-        for _ in 0..p.k {
-            let right: [V; N] = std::array::from_fn(|n| V::load(b.add(n * p.b_col * LANES)));
-            for m in 0..M {
-                let left = V::load(a.add(m * p.a_row * LANES));
+        for (a, b) in &p.factors[..p.num_factors] {
+            let mut a = a.add(i * p.a_row * LANES + offset);
+            let mut b = b.add(j * p.b_col * LANES + offset);
+            for _ in 0..p.k {
+                let mut right = [V::splat(V::Elem::ZERO); N];
                 for n in 0..N {
-                    sums[m][n] = sums[m][n].plus_product(left, right[n]);
+                    right[n] = V::load(b.add(n * p.b_col * LANES));
                 }
+                for m in 0..M {
+                    let left = V::load(a.add(m * p.a_row * LANES));
+                    for n in 0..N {
+                        sums[m][n] = sums[m][n].plus_product(left, right[n]);
+                    }
+                }
+                a = a.wrapping_add(p.a_col * LANES);
+                b = b.wrapping_add(p.b_row * LANES);
             }
-            a = a.wrapping_add(p.a_col * LANES);
-            b = b.wrapping_add(p.b_row * LANES);
         }
         let (accumulate, negative) = (p.update == Update::Subtract, p.update != Update::Set);
         for m in 0..M {
@@ -514,24 +540,32 @@ unsafe fn lanes_tile<V: Vector, const M: usize, const N: usize>(
 
 #[inline(always)]
 unsafe fn product_lanes<V: Vector>(p: &Raw<V::Elem>) {
+    // So many rows of A stay in the first-level cache while all columns of B pass by.
+    let rows_at_once = (RESIDENT / p.k.max(1)).max(V::TILE).next_multiple_of(V::TILE);
     for offset in (0..LANES).step_by(V::WIDTH) {
-        for i in (0..p.m).step_by(V::TILE) {
-            let rows = (p.m - i).min(V::TILE);
-            let first = if p.part == Part::Upper { i - i % V::TILE } else { 0 };
-            for j in (first..p.n).step_by(V::TILE) {
+        for first in (0..p.m).step_by(rows_at_once) {
+            let end = (first + rows_at_once).min(p.m);
+            let left = if p.part == Part::Upper { first } else { 0 };
+            for j in (left..p.n).step_by(V::TILE) {
                 let cols = (p.n - j).min(V::TILE);
-                macro_rules! tiles {
-                    ($(($m:literal, $n:literal))*) => {
-                        match (rows, cols) {
-                            $(($m, $n) => lanes_tile::<V, $m, $n>(p, (i, j), offset),)*
-                            _ => unreachable!("a tile has at most TILE <= 4 rows and columns"),
-                        }
-                    };
-                }
-                // SAFETY: rows and cols are cut to m and n.
-                unsafe {
-                    tiles!((1, 1) (1, 2) (1, 3) (1, 4) (2, 1) (2, 2) (2, 3) (2, 4)
-                           (3, 1) (3, 2) (3, 3) (3, 4) (4, 1) (4, 2) (4, 3) (4, 4));
+                for i in (first..end).step_by(V::TILE) {
+                    if p.part == Part::Upper && j + cols <= i {
+                        break;
+                    }
+                    let rows = (end - i).min(V::TILE);
+                    macro_rules! tiles {
+                        ($(($m:literal, $n:literal))*) => {
+                            match (rows, cols) {
+                                $(($m, $n) => lanes_tile::<V, $m, $n>(p, (i, j), offset),)*
+                                _ => unreachable!("a tile has at most TILE <= 4 rows and columns"),
+                            }
+                        };
+                    }
+                    // SAFETY: rows and cols are cut to m and n.
+                    unsafe {
+                        tiles!((1, 1) (1, 2) (1, 3) (1, 4) (2, 1) (2, 2) (2, 3) (2, 4)
+                               (3, 1) (3, 2) (3, 3) (3, 4) (4, 1) (4, 2) (4, 3) (4, 4));
+                    }
                 }
             }
         }
@@ -629,13 +663,13 @@ unsafe fn mirror_dense<V: Vector>(size: usize, matrix: *mut V::Elem, row: usize)
 }
 
 #[inline(always)]
-unsafe fn mirror_lanes_upper<V: Vector>(size: usize, matrix: *mut V::Elem) {
+unsafe fn mirror_lanes_upper<V: Vector>(size: usize, matrix: *mut V::Elem, row: usize) {
     // SAFETY: rows and columns stay below `size`, lanes below LANES.
     unsafe {
         for i in 0..size {
             for j in i + 1..size {
                 for offset in (0..LANES).step_by(V::WIDTH) {
-                    V::load(matrix.add((i * size + j) * LANES + offset)).store(matrix.add((j * size + i) * LANES + offset));
+                    V::load(matrix.add((i * row + j) * LANES + offset)).store(matrix.add((j * row + i) * LANES + offset));
                 }
             }
         }
@@ -681,15 +715,16 @@ unsafe fn invert_small_dense<V: Vector>(size: usize, matrix: *mut V::Elem, row: 
 unsafe fn invert_lanes_upper<V: Vector>(
     size: usize,
     matrix: *mut V::Elem,
+    row: usize,
     pivots: *mut V::Elem,
     scratch: *mut V::Elem,
 ) {
     for offset in (0..LANES).step_by(V::WIDTH) {
         // SAFETY: rows and columns stay below `size`, lanes below LANES.
         unsafe {
-            let entry = |i: usize, j: usize| matrix.add((i * size + j) * LANES + offset);
+            let entry = |i: usize, j: usize| matrix.wrapping_add((i * row + j) * LANES + offset);
             let upper = |i: usize, j: usize| if i < j { entry(i, j) } else { entry(j, i) };
-            let column = |i: usize| scratch.add(i * LANES + offset);
+            let column = |i: usize| scratch.wrapping_add(i * LANES + offset);
             for k in 0..size {
                 let pivot = V::load(entry(k, k));
                 pivot.store(pivots.add(k * LANES + offset));
@@ -782,7 +817,10 @@ transpose_scalar!(transpose_8x8_scalar, 8);
 unsafe fn transpose_16x16_f32(source: *const f32, source_row: usize, target: *mut f32, target_row: usize) {
     // SAFETY: the caller has 16 x 16 values at both places and AVX-512.
     unsafe {
-        let rows: [__m512; 16] = std::array::from_fn(|i| _mm512_loadu_ps(source.add(i * source_row)));
+        let mut rows = [_mm512_setzero_ps(); 16];
+        for i in 0..16 {
+            rows[i] = _mm512_loadu_ps(source.add(i * source_row));
+        }
         let mut pairs = [_mm512_setzero_ps(); 16];
         for i in 0..8 {
             pairs[2 * i] = _mm512_unpacklo_ps(rows[2 * i], rows[2 * i + 1]);
@@ -791,22 +829,24 @@ unsafe fn transpose_16x16_f32(source: *const f32, source_row: usize, target: *mu
         // quads[4 g + c]: rows 4 g..4 g + 4 of columns c, c + 4, c + 8, c + 12.
         let mut quads = [_mm512_setzero_ps(); 16];
         for group in 0..4 {
-            let pair = |at: usize| _mm512_castps_pd(pairs[4 * group + at]);
-            quads[4 * group] = _mm512_castpd_ps(_mm512_unpacklo_pd(pair(0), pair(2)));
-            quads[4 * group + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(pair(0), pair(2)));
-            quads[4 * group + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(pair(1), pair(3)));
-            quads[4 * group + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(pair(1), pair(3)));
+            let first = _mm512_castps_pd(pairs[4 * group]);
+            let second = _mm512_castps_pd(pairs[4 * group + 1]);
+            let third = _mm512_castps_pd(pairs[4 * group + 2]);
+            let fourth = _mm512_castps_pd(pairs[4 * group + 3]);
+            quads[4 * group] = _mm512_castpd_ps(_mm512_unpacklo_pd(first, third));
+            quads[4 * group + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(first, third));
+            quads[4 * group + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(second, fourth));
+            quads[4 * group + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(second, fourth));
         }
         for c in 0..4 {
             let low_even = _mm512_shuffle_f32x4::<0x88>(quads[c], quads[4 + c]);
             let low_odd = _mm512_shuffle_f32x4::<0xdd>(quads[c], quads[4 + c]);
             let high_even = _mm512_shuffle_f32x4::<0x88>(quads[8 + c], quads[12 + c]);
             let high_odd = _mm512_shuffle_f32x4::<0xdd>(quads[8 + c], quads[12 + c]);
-            let store = |column: usize, value: __m512| _mm512_storeu_ps(target.add(column * target_row), value);
-            store(c, _mm512_shuffle_f32x4::<0x88>(low_even, high_even));
-            store(c + 4, _mm512_shuffle_f32x4::<0x88>(low_odd, high_odd));
-            store(c + 8, _mm512_shuffle_f32x4::<0xdd>(low_even, high_even));
-            store(c + 12, _mm512_shuffle_f32x4::<0xdd>(low_odd, high_odd));
+            _mm512_storeu_ps(target.add(c * target_row), _mm512_shuffle_f32x4::<0x88>(low_even, high_even));
+            _mm512_storeu_ps(target.add((c + 4) * target_row), _mm512_shuffle_f32x4::<0x88>(low_odd, high_odd));
+            _mm512_storeu_ps(target.add((c + 8) * target_row), _mm512_shuffle_f32x4::<0xdd>(low_even, high_even));
+            _mm512_storeu_ps(target.add((c + 12) * target_row), _mm512_shuffle_f32x4::<0xdd>(low_odd, high_odd));
         }
     }
 }
@@ -831,9 +871,9 @@ pub(crate) trait Kernels: Real {
         target_row: usize,
     );
     unsafe fn mirror(simd: Simd, size: usize, matrix: *mut Self, row: usize);
-    unsafe fn mirror_lanes(simd: Simd, size: usize, matrix: *mut Self);
+    unsafe fn mirror_lanes(simd: Simd, size: usize, matrix: *mut Self, row: usize);
     unsafe fn invert_small(simd: Simd, size: usize, matrix: *mut Self, row: usize, pivots: *mut Self);
-    unsafe fn invert_lanes(simd: Simd, size: usize, matrix: *mut Self, pivots: *mut Self, scratch: *mut Self);
+    unsafe fn invert_lanes(simd: Simd, size: usize, matrix: *mut Self, row: usize, pivots: *mut Self, scratch: *mut Self);
     unsafe fn subtract_dots(
         simd: Simd,
         rows: usize,
@@ -886,11 +926,12 @@ macro_rules! kernels_for {
             dispatch!(transpose = transpose_dense, $elem, $avx512, $avx2, (rows: usize, cols: usize, source: *const $elem,
                 source_row: usize, target: *mut $elem, target_row: usize));
             dispatch!(mirror = mirror_dense, $elem, $avx512, $avx2, (size: usize, matrix: *mut $elem, row: usize));
-            dispatch!(mirror_lanes = mirror_lanes_upper, $elem, $avx512, $avx2, (size: usize, matrix: *mut $elem));
+            dispatch!(mirror_lanes = mirror_lanes_upper, $elem, $avx512, $avx2,
+                (size: usize, matrix: *mut $elem, row: usize));
             dispatch!(invert_small = invert_small_dense, $elem, $avx512, $avx2,
                 (size: usize, matrix: *mut $elem, row: usize, pivots: *mut $elem));
             dispatch!(invert_lanes = invert_lanes_upper, $elem, $avx512, $avx2,
-                (size: usize, matrix: *mut $elem, pivots: *mut $elem, scratch: *mut $elem));
+                (size: usize, matrix: *mut $elem, row: usize, pivots: *mut $elem, scratch: *mut $elem));
             dispatch!(subtract_dots = subtract_dots_dense, $elem, $avx512, $avx2, (rows: usize, cols: usize,
                 matrix: *const $elem, row: usize, x: *const $elem, out: *mut $elem));
         }

@@ -1,9 +1,9 @@
 //! Numeric work on the dense fronts of the separators between blocks.
 
 use super::block::ring_values;
-use super::dissection::{Front, Part};
+use super::dissection::{Front, Part, Run};
 use super::front::{self, Dense, Scratch, Size};
-use super::plan::{Plan, Trunk};
+use super::plan::{Place, Places, Plan, Slot, Trunk};
 use super::real::{Aligned, padded};
 use super::simd::{self, Kernels, Simd, Update};
 
@@ -49,14 +49,12 @@ impl<T: Kernels> FrontFactor<T> {
         }
     }
 
-    /// Z of pivot row and front column, `col` counting pivots, then boundary.
-    pub(super) fn covariance(&self, slot: usize) -> T {
-        let Size { pivots, boundary } = self.size;
-        if slot < pivots * pivots {
-            return self.z11[slot / pivots * padded(pivots) + slot % pivots];
+    /// The entry of Z at a slot of the plan.
+    pub(super) fn covariance(&self, slot: Slot) -> T {
+        match Places::new::<Dense>(self.size).of(slot) {
+            Place::Square(at) => self.z11[at],
+            Place::Wide(at) => self.z12[at],
         }
-        let slot = slot - pivots * pivots;
-        self.z12[slot / boundary * padded(boundary) + slot % boundary]
     }
 
     /// diag(Z) and -diag(dZ) of the pivots.
@@ -194,28 +192,36 @@ impl TrunkWork<'_> {
         match sweep {
             Up::Eliminate(values) => {
                 own.inverse.fill(T::ZERO);
-                own.outer.fill(T::ZERO);
                 let f12 = &mut scratch.f12[..size.wide::<Dense>()];
                 f12.fill(T::ZERO);
                 self.scatter(at, values, size, &mut own.inverse, f12);
                 let parts = Below { fronts: below, first_front, rings: share.rings, first_block, derivative: false };
-                self.extend_add(front, &parts, size, &mut own.inverse, f12, &mut own.outer);
+                for (runs, source) in self.parts(front, &parts) {
+                    front::add_to_pivots::<Dense, T>(self.simd, size, runs, source, &mut own.inverse, f12);
+                }
                 let (f11, f22) = (&mut own.inverse, &mut own.outer);
                 front::eliminate::<Dense, T>(self.simd, size, f11, f22, &mut own.gain, &mut own.pivots, scratch);
+                for (runs, source) in self.parts(front, &parts) {
+                    front::add_to_boundary::<Dense, T>(self.simd, size, runs, source, &mut own.outer);
+                }
             }
             Up::Differentiate(weights) => {
                 let df11 = &mut scratch.df11[..size.square::<Dense>()];
                 let df12 = &mut scratch.df12[..size.wide::<Dense>()];
                 df11.fill(T::ZERO);
                 df12.fill(T::ZERO);
-                own.douter.fill(T::ZERO);
                 for (&pivot, diagonal) in front.pivots.iter().zip(df11.iter_mut().step_by(padded(size.pivots) + 1)) {
                     *diagonal = weights[pivot as usize];
                 }
                 let parts = Below { fronts: below, first_front, rings: share.rings, first_block, derivative: true };
-                self.extend_add(front, &parts, size, df11, df12, &mut own.douter);
+                for (runs, source) in self.parts(front, &parts) {
+                    front::add_to_pivots::<Dense, T>(self.simd, size, runs, source, df11, df12);
+                }
                 let (factor, out) = ((&*own.inverse, &*own.gain), (&mut *own.dinverse, &mut *own.dgain));
                 front::differentiate::<Dense, T>(self.simd, size, factor, &mut own.douter, out, scratch);
+                for (runs, source) in self.parts(front, &parts) {
+                    front::add_to_boundary::<Dense, T>(self.simd, size, runs, source, &mut own.douter);
+                }
             }
         }
     }
@@ -242,44 +248,34 @@ impl TrunkWork<'_> {
     /// The entries of the matrix that enter with a front.
     fn scatter<T: Kernels>(&self, at: usize, values: &[T], size: Size, f11: &mut [T], f12: &mut [T]) {
         let trunk = self.trunk();
-        let square = size.pivots * size.pivots;
+        let place = Places::new::<Dense>(size);
         for &(slot, index) in &trunk.entries[trunk.entry_starts[at]..trunk.entry_starts[at + 1]] {
-            let (slot, value) = (slot as usize, values[index as usize]);
-            if slot < square {
-                f11[slot / size.pivots * padded(size.pivots) + slot % size.pivots] = value;
-            } else {
-                let slot = slot - square;
-                f12[slot / size.boundary * padded(size.boundary) + slot % size.boundary] = value;
-            }
+            *match place.of(slot) {
+                Place::Square(at) => &mut f11[at],
+                Place::Wide(at) => &mut f12[at],
+            } = values[index as usize];
         }
     }
 
-    fn extend_add<T: Kernels>(
-        &self,
-        front: &Front,
-        below: &Below<'_, T>,
-        size: Size,
-        f11: &mut [T],
-        f12: &mut [T],
-        f22: &mut [T],
-    ) {
-        for part in &front.parts {
-            match *part {
-                Part::Front(child) => {
-                    let source = &below.fronts[child - below.first_front];
-                    let matrix = if below.derivative { &source.douter } else { &source.outer };
-                    let child_row = padded(source.size.boundary);
-                    let runs = &self.fronts()[child].runs;
-                    front::extend_add::<Dense, T>(self.simd, size, runs, (matrix, child_row), f11, f12, f22);
-                }
-                Part::Block(child) => {
-                    let start = (child - below.first_block) * ring_values(self.ring);
-                    let matrix = &below.rings[start..start + ring_values(self.ring)];
-                    let runs = &self.trunk().dissection.blocks[child].runs;
-                    front::extend_add::<Dense, T>(self.simd, size, runs, (matrix, padded(self.ring)), f11, f12, f22);
-                }
+    /// Runs and matrix of each part of a front, with the row length of the matrix.
+    fn parts<'a, T>(
+        &'a self,
+        front: &'a Front,
+        below: &'a Below<'_, T>,
+    ) -> impl Iterator<Item = (&'a [Run], (&'a [T], usize))> + 'a {
+        let dissection = &self.trunk().dissection;
+        front.parts.iter().map(move |part| match *part {
+            Part::Front(child) => {
+                let source = &below.fronts[child - below.first_front];
+                let matrix = if below.derivative { &*source.douter } else { &*source.outer };
+                (&dissection.fronts[child].runs[..], (matrix, padded(source.size.boundary)))
             }
-        }
+            Part::Block(child) => {
+                let len = ring_values(self.ring);
+                let matrix = &below.rings[(child - below.first_block) * len..][..len];
+                (&dissection.blocks[child].runs[..], (matrix, padded(self.ring)))
+            }
+        })
     }
 
     /// The selected inverse of all fronts and the covariances of the blocks' rings; with `derivative` those of dZ too.
@@ -398,7 +394,7 @@ impl TrunkWork<'_> {
 fn row_product<T: Kernels>(simd: Simd, x: &[T], matrix: &[T], cols: usize, out: &mut [T], update: Update) {
     let (n, k, row) = (cols, x.len(), padded(cols));
     let part = simd::Part::Full;
-    simd::Product { m: 1, n, k, a: x, a_row: 1, a_col: 1, b: matrix, b_row: row, b_col: 1, c: out, c_row: row, update, part }
+    simd::Product { m: 1, n, k, a: x, a_row: 1, a_col: 1, b: matrix, b_row: row, b_col: 1, and: None, c: out, c_row: row, update, part }
         .dense(simd);
 }
 
