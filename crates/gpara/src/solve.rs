@@ -2,12 +2,14 @@
 
 mod dense;
 mod dissection;
+mod exact;
 mod factor;
 mod jacobi;
 mod pcg;
 mod selected;
 
 pub(crate) use dissection::Dissection;
+pub(crate) use exact::ExactSolver;
 pub(crate) use factor::Factor;
 pub(crate) use jacobi::jacobi;
 pub(crate) use pcg::{StoppingNorm, pcg};

@@ -23,7 +23,7 @@ pub(crate) fn pcg(
     rel_tolerance: f64,
     norm: StoppingNorm,
 ) -> (Vec<f64>, SolveInfo) {
-    let coupling = precision.prior().coupling();
+    let coupling = precision.coupling();
     let diagonal = precision.precision_diagonal();
     let mut x = start.to_vec();
     let mut r: Vec<f64> = precision.apply(start).iter().zip(rhs).map(|(ax, f)| f - ax).collect();
