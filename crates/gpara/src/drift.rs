@@ -165,8 +165,11 @@ impl FittedDrift {
             }
         }
         let num_measured = observations.len();
-        let root = CoefficientCholesky::new(&schur, size)
-            .map_err(|column| DriftError::Undetermined { column, num_columns: size, num_measured })?;
+        let root = CoefficientCholesky::new(&schur, size).map_err(|column| DriftError::Undetermined {
+            column,
+            num_columns: size,
+            num_measured,
+        })?;
         // At an exactly measured node the influence is 0 but for rounding.
         for influence in &mut influence {
             posterior.exact_nodes().for_each(|node| influence[node] = 0.0);

@@ -70,8 +70,7 @@ impl Denoiser for GaussianDenoiser {
         for (noisy, clean) in input.noisy.chunks_exact(num_nodes).zip(clean.chunks_exact_mut(num_nodes)) {
             // Every node is measured, so there is one innovation a node.
             let states = noisy.iter().zip(&self.mean);
-            let mut innovation: Vec<f64> =
-                states.map(|(noisy, mean)| noisy / alpha_bar.sqrt() - mean).collect();
+            let mut innovation: Vec<f64> = states.map(|(noisy, mean)| noisy / alpha_bar.sqrt() - mean).collect();
             for entry in seen.iter() {
                 let value = entry.value - self.mean[entry.node];
                 // Both weighed by precision, times noise_std^2: an exact value has it all. The state alone may be huge.

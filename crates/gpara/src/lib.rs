@@ -43,7 +43,7 @@ mod symmetry;
 mod utility;
 mod value_range;
 
-pub use batch::{BatchInput, BatchRule, probe_overlap, select_batch};
+pub use batch::{BatchInput, BatchMoments, BatchRule, probe_overlap, select_batch};
 pub use context::{Channel, Context};
 pub use counting_denoiser::CountingDenoiser;
 pub use denoiser::{Denoiser, DenoiserInput};
@@ -51,7 +51,7 @@ pub use drift::{Drift, MAX_DRIFT_COLUMNS};
 pub use ensemble_cache::EnsembleCache;
 pub use error::{Error, ErrorDetail, ErrorKind, Result};
 pub use gaussian_denoiser::GaussianDenoiser;
-pub use gaussian_field::sample_residual;
+pub use gaussian_field::{sample_fields, sample_residual};
 pub use graph::{Conductances, EDGE_OFFSETS, EdgeAware, GraphDescriptor, GraphPredictor, UniformGraph, edge_mask};
 pub use grid::{Grid, ValidMask};
 pub use likelihood::{

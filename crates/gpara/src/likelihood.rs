@@ -24,7 +24,7 @@ fn log_two_pi() -> f64 {
 
 /// Factorises Q_g itself.
 fn prior_solver(precision: &ResidualPrecision) -> Result<ExactSolver> {
-    ExactSolver::new(&PosteriorPrecision::new(precision, &Observations::none(precision.grid()))?)
+    PosteriorPrecision::new(precision, &Observations::none(precision.grid()))?.factor()
 }
 
 impl ResidualPrecision {
@@ -101,12 +101,7 @@ pub fn residual_likelihood_gradient(
     Ok((value, gradient))
 }
 
-fn log_density(
-    precision: &ResidualPrecision,
-    valid: &ValidMask,
-    solver: &ExactSolver,
-    residuals: &[Vec<f64>],
-) -> f64 {
+fn log_density(precision: &ResidualPrecision, valid: &ValidMask, solver: &ExactSolver, residuals: &[Vec<f64>]) -> f64 {
     // A cell outside the mask is independent of all others and leaves the density by its own factor.
     let num_outside = precision.grid().num_nodes() - valid.num_valid();
     let log_det = solver.log_det() - num_outside as f64 * precision.of_lone_cell().ln();

@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 use thiserror::Error as ThisError;
 
+use crate::drift::{Drift, FittedDrift};
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::grid::Grid;
-use crate::drift::{Drift, FittedDrift};
 use crate::observations::{Observation, Observations};
 use crate::precision::{PosteriorPrecision, PrecisionOrder, ResidualPrecision};
 use crate::risk::RiskWeights;
@@ -287,12 +287,7 @@ impl Posterior {
     }
 
     /// Sigma_S rhs by conjugate gradients from 0, for a probe as right-hand side (B.29).
-    pub(crate) fn probe_solve(
-        &self,
-        rhs: &[f64],
-        max_iterations: usize,
-        rel_tolerance: f64,
-    ) -> (Vec<f64>, SolveInfo) {
+    pub(crate) fn probe_solve(&self, rhs: &[f64], max_iterations: usize, rel_tolerance: f64) -> (Vec<f64>, SolveInfo) {
         let (mut open, start) = (rhs.to_vec(), vec![0.0; rhs.len()]);
         self.exact_nodes().for_each(|node| open[node] = 0.0);
         let norm = StoppingNorm::Euclidean;
@@ -345,7 +340,7 @@ impl Posterior {
         if let Some(factor) = self.factor.get() {
             return Ok(factor);
         }
-        let factor = ExactSolver::new(&self.precision)?;
+        let factor = self.precision.factor()?;
         Ok(self.factor.get_or_init(|| factor))
     }
 

@@ -4,7 +4,7 @@
 mod coupling;
 mod stencil_rows;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use thiserror::Error as ThisError;
 
@@ -15,7 +15,7 @@ use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::graph::Conductances;
 use crate::grid::Grid;
 use crate::observations::{Observation, Observations};
-use crate::solve::Dissection;
+use crate::solve::{Arenas, ExactSolver};
 
 /// How the precision follows from the graph Laplacian L_g.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,8 +46,8 @@ struct Shared {
     /// The diagonal of Q_g; tau + lambda d_i for the first order.
     diagonal: Vec<f64>,
     coupling: Arc<Coupling>,
-    /// The elimination order depends on the grid alone, so every posterior of this graph shares it.
-    dissection: OnceLock<Dissection>,
+    /// The elimination order depends on grid and reach alone, so every posterior of this graph shares it.
+    arenas: Arc<Arenas>,
 }
 
 impl ResidualPrecision {
@@ -117,8 +117,8 @@ impl ResidualPrecision {
         matrix: StencilMatrix,
     ) -> Self {
         let coupling = Arc::new(Coupling::new(&matrix));
-        let (diagonal, dissection) = (matrix.diagonal, OnceLock::new());
-        let shared = Shared { conductances, residual_precision, graph_coupling, order, diagonal, coupling, dissection };
+        let (diagonal, arenas) = (matrix.diagonal, Arc::default());
+        let shared = Shared { conductances, residual_precision, graph_coupling, order, diagonal, coupling, arenas };
         Self(Arc::new(shared))
     }
 
@@ -171,11 +171,6 @@ impl ResidualPrecision {
         }
     }
 
-    /// Q_g by its entries.
-    pub(crate) fn matrix(&self) -> StencilMatrix {
-        self.0.coupling.matrix(self.grid(), &self.0.diagonal)
-    }
-
     /// K of the second order; L_g itself for the first.
     pub(crate) fn operator(&self) -> StencilMatrix {
         let shift = match self.0.order {
@@ -183,10 +178,6 @@ impl ResidualPrecision {
             PrecisionOrder::Second { kappa_squared } => kappa_squared,
         };
         shifted_laplacian(&self.0.conductances, shift)
-    }
-
-    pub(crate) fn dissection(&self) -> &Dissection {
-        self.0.dissection.get_or_init(|| Dissection::new(self.grid()))
     }
 }
 
@@ -274,9 +265,12 @@ impl PosteriorPrecision {
         &self.coupling
     }
 
-    /// A_S by its entries.
-    pub(crate) fn matrix(&self) -> StencilMatrix {
-        self.coupling.matrix(self.prior.grid(), &self.diagonal)
+    /// Factorises A_S.
+    ///
+    /// # Errors
+    /// `NotPositiveDefinite` with the node whose pivot is not positive.
+    pub(crate) fn factor(&self) -> Result<ExactSolver> {
+        ExactSolver::new(&self.prior.0.arenas, &self.coupling.matrix(self.prior.grid(), &self.diagonal))
     }
 }
 

@@ -78,16 +78,6 @@ impl Coupling {
         &mut padded[self.halo..self.halo + self.num_nodes]
     }
 
-    /// How far the couplings reach.
-    pub(crate) fn reach(&self) -> Reach {
-        self.reach
-    }
-
-    /// The weight of the edge from `node` along a forward offset.
-    pub(crate) fn weight(&self, direction: usize, node: usize) -> f64 {
-        self.weights[direction][self.halo + node]
-    }
-
     /// `out = C x` for a padded `x`.
     pub(crate) fn multiply(&self, padded: &[f64], out: &mut [f64]) {
         let (count, halo) = (self.num_nodes, self.halo);

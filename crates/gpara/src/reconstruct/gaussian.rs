@@ -114,9 +114,7 @@ impl Reconstructor for GaussianReconstructor {
         let variances = fit.posterior.variances()?;
         let std = scale.map(|scale| variances.iter().map(|variance| scale * variance.sqrt()).collect());
         let samples = match scale {
-            Some(scale) if self.settings.num_samples > 0 => {
-                Some(draw(input, &fit, scale, self.settings.num_samples)?)
-            }
+            Some(scale) if self.settings.num_samples > 0 => Some(draw(input, &fit, scale, self.settings.num_samples)?),
             _ => None,
         };
         Ok(Reconstruction { mean: fit.mean, std, samples, network_calls: 0, worst_solve: Some(fit.solve) })
@@ -124,12 +122,7 @@ impl Reconstructor for GaussianReconstructor {
 }
 
 /// Draws of the posterior, the fitted level's uncertainty included.
-fn draw(
-    input: &ReconstructionInput<'_>,
-    fit: &Fit,
-    scale: f64,
-    num_samples: usize,
-) -> Result<PriorEnsemble> {
+fn draw(input: &ReconstructionInput<'_>, fit: &Fit, scale: f64, num_samples: usize) -> Result<PriorEnsemble> {
     let num_nodes = fit.posterior.grid().num_nodes();
     let mut samples = Vec::with_capacity(num_samples * num_nodes);
     for sample in 0..num_samples {
