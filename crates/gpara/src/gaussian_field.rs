@@ -74,7 +74,7 @@ fn num_sample_normals(posterior: &Posterior) -> usize {
     num_nodes + of_graph + of_noise + posterior.drift().map_or(0, |drift| drift.num_columns())
 }
 
-/// B normals, the linear map with B B' = Sigma_S.
+/// B normals, the linear map with B B' = Sigma_S (G.13).
 ///
 /// Perturbation: A = tau I + lambda sum_e c_e g_e g_e' + H' R^-1 H (first order, g_e = e_i - e_j) or
 /// tau I + lambda K K + H' R^-1 H (second) is the covariance of a sum of independent normals along each node, edge or row

@@ -1,19 +1,24 @@
 //! The graph posterior of the residual given the measurements: mean correction and covariance responses
 //! (Proposition 1, Eqs. 9-13, B.25-B.26), with exact measurements and drift (G.2-G.6).
 
+mod correction;
+mod residual;
+
 use std::sync::OnceLock;
 
 use rayon::prelude::*;
 use thiserror::Error as ThisError;
 
+pub use correction::Correction;
+pub(crate) use residual::ResidualFit;
+
 use crate::drift::{Drift, FittedDrift};
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::grid::Grid;
-use crate::observations::{Observation, Observations};
+use crate::observations::Observations;
 use crate::precision::{PosteriorPrecision, PrecisionOrder, ResidualPrecision};
 use crate::risk::RiskWeights;
-use crate::solve::{ExactSolver, MeanSolver, SolveInfo, Stop, StoppingNorm, jacobi, pcg};
-use crate::value_range::ValueRange;
+use crate::solve::{ExactSolver, MeanSolver, SolveInfo};
 
 /// N(m_S, Sigma_S) with Sigma_S = A_S^-1 for one graph and one set of measurements.
 ///
@@ -112,97 +117,6 @@ impl Posterior {
         Ok((mean, info))
     }
 
-    /// The mean of the residual for an innovation, one value a measurement, without drift.
-    pub(crate) fn residual_mean(&self, innovation: &[f64], solver: MeanSolver) -> Result<(Vec<f64>, SolveInfo)> {
-        let diagonal = self.precision.precision_diagonal();
-        let rhs = self.right_hand_side(innovation);
-        let mut start = vec![0.0; diagonal.len()];
-        for entry in self.observations.iter() {
-            start[entry.node] = rhs[entry.node] / diagonal[entry.node];
-        }
-        let (mean, iterations, stop) = match solver {
-            MeanSolver::Jacobi { iterations } => {
-                (jacobi(&self.precision, &rhs, iterations), iterations, Stop::FixedDepth)
-            }
-            MeanSolver::Pcg { max_iterations, rel_tolerance } => {
-                let norm = StoppingNorm::Preconditioned;
-                return Ok(pcg(&self.precision, &rhs, &start, max_iterations, rel_tolerance, norm));
-            }
-            MeanSolver::Exact => (self.factor()?.solve(&rhs), 0, Stop::Direct),
-        };
-        let rel_residual = match self.residual_norm(&rhs, &start) {
-            0.0 => 0.0,
-            reference => self.residual_norm(&rhs, &mean) / reference,
-        };
-        Ok((mean, SolveInfo { iterations, rel_residual, stop }))
-    }
-
-    /// f_S = H' R^-1 v; an exact value enters as itself, and through its couplings at its neighbours (G.2).
-    fn right_hand_side(&self, innovation: &[f64]) -> Vec<f64> {
-        let mut known = vec![0.0; self.grid().num_nodes()];
-        let mut rhs = known.clone();
-        for (entry, value) in self.observations.iter().zip(innovation) {
-            match entry.is_exact() {
-                true => known[entry.node] = *value,
-                false => rhs[entry.node] = value * entry.noise_std.powi(-2),
-            }
-        }
-        if self.exact_nodes().next().is_some() {
-            let coupled = self.precision.prior().apply(&known);
-            rhs.iter_mut().zip(coupled).for_each(|(rhs, coupled)| *rhs -= coupled);
-            self.exact_nodes().for_each(|node| rhs[node] = known[node]);
-        }
-        rhs
-    }
-
-    /// K^-1 v, one value a measurement, of the innovation v whose residual mean is m; K = H Q^-1 H' + R.
-    ///
-    /// `A m = H' R^-1 v` says twice the same: K^-1 v = R^-1 (v - H m) = H Q m. The first loses its digits where the noise is
-    /// small and m reproduces v, the second where it is large; each measurement takes the one that suits its noise.
-    pub(crate) fn kriging_weights(&self, innovation: &[f64], mean: &[f64]) -> Vec<f64> {
-        let prior = self.precision.prior();
-        let applied = prior.apply(mean);
-        let weight = |(entry, v): (&Observation, &f64)| {
-            let noise_precision = entry.noise_std.powi(-2);
-            match noise_precision > prior.diagonal()[entry.node] {
-                true => applied[entry.node],
-                false => noise_precision * (v - mean[entry.node]),
-            }
-        };
-        self.observations.iter().zip(innovation).map(weight).collect()
-    }
-
-    /// The residual left by the fitted drift, and its misfit.
-    pub(crate) fn residual_fit(&self, prediction: &[f64]) -> Result<ResidualFit> {
-        let mut innovation = self.innovation(prediction)?;
-        let mut misfit = 0.0;
-        if let Some(drift) = &self.drift {
-            let coefficients = drift.coefficients(&innovation);
-            let shift = drift.field(&coefficients);
-            self.observations.iter().zip(&mut innovation).for_each(|(entry, value)| *value -= shift[entry.node]);
-            misfit += drift.prior_misfit(&coefficients);
-        }
-        let (mean, _) = self.residual_mean(&innovation, MeanSolver::Exact)?;
-        let weights = self.kriging_weights(&innovation, &mean);
-        misfit += weights.iter().zip(&innovation).map(|(weight, v)| weight * v).sum::<f64>();
-        Ok(ResidualFit { mean, weights, misfit })
-    }
-
-    /// Number of drift coefficients without a prior.
-    pub(crate) fn num_flat_coefficients(&self) -> usize {
-        self.drift.as_ref().map_or(0, FittedDrift::num_flat)
-    }
-
-    /// Nodes measured without noise.
-    pub(crate) fn exact_nodes(&self) -> impl Iterator<Item = usize> + '_ {
-        self.observations.iter().filter(|entry| entry.is_exact()).map(|entry| entry.node)
-    }
-
-    /// The drift, fitted to the measurements.
-    pub(crate) fn drift(&self) -> Option<&FittedDrift> {
-        self.drift.as_ref()
-    }
-
     /// Mean and covariance of the drift's coefficients b given the measurements; `None` without drift (G.4).
     ///
     /// # Shapes
@@ -257,8 +171,11 @@ impl Posterior {
     /// As [`covariance_column`](Self::covariance_column).
     pub fn response(&self, node: usize, noise_std: f64) -> Result<Vec<f64>> {
         let mut column = self.covariance_column(node)?;
-        let scale = (noise_std * noise_std + column[node]).recip();
-        column.iter_mut().for_each(|value| *value *= scale);
+        let innovation_variance = noise_std * noise_std + column[node];
+        // An exact value repeated at a node known exactly changes nothing; its column is 0.
+        if innovation_variance > 0.0 {
+            column.iter_mut().for_each(|value| *value /= innovation_variance);
+        }
         Ok(column)
     }
 
@@ -273,29 +190,6 @@ impl Posterior {
             drift.add_covariance_product(rhs, &mut solution);
         }
         Ok(solution)
-    }
-
-    /// Sigma_S rhs without drift; 0 at nodes measured exactly.
-    pub(crate) fn residual_solve(&self, rhs: &[f64]) -> Result<Vec<f64>> {
-        let factor = self.factor()?;
-        if self.exact_nodes().next().is_none() {
-            return Ok(factor.solve(rhs));
-        }
-        let mut open = rhs.to_vec();
-        self.exact_nodes().for_each(|node| open[node] = 0.0);
-        Ok(factor.solve(&open))
-    }
-
-    /// Sigma_S rhs by conjugate gradients from 0, for a probe as right-hand side (B.29).
-    pub(crate) fn probe_solve(&self, rhs: &[f64], max_iterations: usize, rel_tolerance: f64) -> (Vec<f64>, SolveInfo) {
-        let (mut open, start) = (rhs.to_vec(), vec![0.0; rhs.len()]);
-        self.exact_nodes().for_each(|node| open[node] = 0.0);
-        let norm = StoppingNorm::Euclidean;
-        let (mut solution, info) = pcg(&self.precision, &open, &start, max_iterations, rel_tolerance, norm);
-        if let Some(drift) = &self.drift {
-            drift.add_covariance_product(rhs, &mut solution);
-        }
-        (solution, info)
     }
 
     /// diag(Sigma_S), the exact posterior variance of every node.
@@ -344,13 +238,6 @@ impl Posterior {
         Ok(self.factor.get_or_init(|| factor))
     }
 
-    /// sqrt(r' D_A^-1 r) of r = rhs - A_S x.
-    fn residual_norm(&self, rhs: &[f64], x: &[f64]) -> f64 {
-        let applied = self.precision.apply(x);
-        let terms = rhs.iter().zip(&applied).zip(self.precision.precision_diagonal());
-        terms.map(|((f, ax), d)| (f - ax) * (f - ax) / d).sum::<f64>().sqrt()
-    }
-
     fn check_solver(&self, solver: MeanSolver) -> Result<()> {
         let allowed = match solver {
             MeanSolver::Jacobi { .. } if self.precision.prior().order() != PrecisionOrder::First => {
@@ -371,51 +258,6 @@ impl Posterior {
     }
 }
 
-/// What a Gaussian likelihood needs of the residual at the fitted drift.
-#[derive(Debug)]
-pub(crate) struct ResidualFit {
-    /// Posterior mean of the residual, `num_nodes` values.
-    pub(crate) mean: Vec<f64>,
-    /// K^-1 (v - H F b), one value a measurement.
-    pub(crate) weights: Vec<f64>,
-    /// (v - H F b)' K^-1 (v - H F b) + b' P b.
-    pub(crate) misfit: f64,
-}
-
-/// How a clean estimate is refined by the posterior (Eq. 13).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Correction {
-    /// Solver of the mean.
-    pub solver: MeanSolver,
-    /// rho_g, the factor on the correction; 1 is the posterior mean.
-    pub strength: f64,
-    /// The normalised range that refined values are clipped to, if any.
-    pub range: Option<ValueRange>,
-}
-
-impl Correction {
-    /// `clip(x + strength * m_S(x))` for every row of `estimates` (Eq. 13).
-    ///
-    /// # Shapes
-    /// * `estimates` - `[batch, num_nodes]` clean estimates; so is the result, with one [`SolveInfo`] a row
-    ///
-    /// # Errors
-    /// As [`Posterior::mean_corrections`]; `InvalidInput` unless the strength is finite and positive.
-    pub fn refine(&self, posterior: &Posterior, estimates: &[f64]) -> Result<(Vec<f64>, Vec<SolveInfo>)> {
-        let Self { solver, strength, range } = *self;
-        if !(strength.is_finite() && strength > 0.0) {
-            return Err(PosteriorError::Strength { strength }.into());
-        }
-        let (mut refined, infos) = posterior.mean_corrections(estimates, solver)?;
-        let pairs = refined.iter_mut().zip(estimates);
-        pairs.for_each(|(value, estimate)| *value = estimate + strength * *value);
-        if let Some(range) = range {
-            range.project(&mut refined);
-        }
-        Ok((refined, infos))
-    }
-}
-
 #[derive(Debug, ThisError)]
 enum PosteriorError {
     #[error("{name} has {found} values, the grid {grid} has {} cells", grid.num_nodes())]
@@ -428,8 +270,6 @@ enum PosteriorError {
     Solver { solver: MeanSolver },
     #[error("Jacobi sweeps need a first-order precision, this one is of second order")]
     JacobiOrder,
-    #[error("correction strength {strength} must be a finite number > 0")]
-    Strength { strength: f64 },
 }
 
 impl ErrorDetail for PosteriorError {
@@ -438,7 +278,7 @@ impl ErrorDetail for PosteriorError {
             Self::Length { .. } => ErrorKind::ShapeMismatch,
             Self::NonFinitePrediction { .. } => ErrorKind::NonFinite,
             Self::JacobiOrder => ErrorKind::Unsupported,
-            Self::Node { .. } | Self::Solver { .. } | Self::Strength { .. } => ErrorKind::InvalidInput,
+            Self::Node { .. } | Self::Solver { .. } => ErrorKind::InvalidInput,
         }
     }
 

@@ -51,7 +51,7 @@ pub(crate) fn model(number: usize) -> Model {
     let logits: Vec<f64> = (0..4 * grid.num_nodes()).map(|_| stream.normal()).collect();
     let parameters = Parameters {
         edges: Conductances::from_logits(&logits, &valid).unwrap().edges().clone(),
-        tau: if number % 4 == 3 { 0.0 } else { 0.1 + 0.5 * stream.uniform() },
+        tau: if number % 4 == 3 { 0.0 } else { 0.2 + 0.5 * stream.uniform() },
         lambda: 0.5 + stream.uniform(),
         kappa_squared: (number % 2 == 1).then(|| 0.3 + 0.7 * stream.uniform()),
     };
