@@ -284,7 +284,14 @@ impl BlockWork<'_> {
             let own = Down::split(offsets.sizes[at], own);
             self.descend(at, parents, &mut *own.z22);
             let of_factor = (&factor.inverse[offsets.square(at)], &factor.gain[offsets.wide(at)]);
-            front::invert::<Lanes, T>(simd, offsets.sizes[at], of_factor, own.z22, (own.z11, own.z12), &mut scratch.front);
+            front::invert::<Lanes, T>(
+                simd,
+                offsets.sizes[at],
+                of_factor,
+                own.z22,
+                (own.z11, own.z12),
+                &mut scratch.front,
+            );
             visit(at, own.z11, own.z12);
             self.diagonal(at, own.z11, &mut factor.variance);
         }
@@ -313,7 +320,16 @@ impl BlockWork<'_> {
             front::invert::<Lanes, T>(simd, size, of_factor, own.z22, (own.z11, &mut *own.z12), &mut scratch.front);
             let of_derivative = (&factor.dinverse[square], &factor.dgain[wide]);
             let (z, dz) = ((&*own.z12, &*own.z22), (&mut *down.z11, down.z12));
-            front::differentiate_inverse::<Lanes, T>(simd, size, gain, of_derivative, z, down.z22, dz, &mut scratch.front);
+            front::differentiate_inverse::<Lanes, T>(
+                simd,
+                size,
+                gain,
+                of_derivative,
+                z,
+                down.z22,
+                dz,
+                &mut scratch.front,
+            );
             self.diagonal(at, own.z11, &mut factor.variance);
             self.diagonal(at, down.z11, &mut factor.numerator);
         }

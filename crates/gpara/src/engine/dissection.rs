@@ -243,9 +243,9 @@ pub(crate) fn ring(rectangle: Rectangle, reach: usize) -> impl Iterator<Item = (
         (rows, (cols.1, cols.1 + reach)),
         ((rows.1, rows.1 + reach), (cols.0 - reach, cols.1 + reach)),
     ];
-    strips.into_iter().flat_map(|(rows, cols)| {
-        (rows.0..rows.1).flat_map(move |row| (cols.0..cols.1).map(move |col| (row, col)))
-    })
+    strips
+        .into_iter()
+        .flat_map(|(rows, cols)| (rows.0..rows.1).flat_map(move |row| (cols.0..cols.1).map(move |col| (row, col))))
 }
 
 /// Rows and columns of a rectangle when it takes the place of a longer one: a line that the rectangle lacks at its end is
@@ -257,11 +257,7 @@ pub(crate) fn in_place_of(
 ) -> Option<(isize, isize)> {
     let along = |at: isize, present: usize, longer: usize| {
         let (present, longer) = (present as isize, longer as isize);
-        if at < present {
-            Some(at)
-        } else {
-            (at >= longer).then_some(at - (longer - present))
-        }
+        if at < present { Some(at) } else { (at >= longer).then_some(at - (longer - present)) }
     };
     Some((along(row, rectangle.0, longer.0)?, along(col, rectangle.1, longer.1)?))
 }

@@ -61,7 +61,8 @@ impl<T: Kernels> Factorization<T> {
     pub(crate) fn with_simd(plan: Arc<Plan>, simd: Simd, threads: usize) -> Self {
         let offsets = Offsets::new(&plan.template);
         let trunk = &plan.trunk.dissection.fronts;
-        let size = |front: &super::dissection::Front| Size { pivots: front.pivots.len(), boundary: front.boundary.len() };
+        let size =
+            |front: &super::dissection::Front| Size { pivots: front.pivots.len(), boundary: front.boundary.len() };
         let workers = threads.clamp(1, plan.batches.len());
         let rings = plan.batches.len() * LANES * ring_values(plan.template.ring.len());
         Self {

@@ -282,9 +282,8 @@ impl TemplatePairs {
             let (row, col) = self.cell(position, missing)?;
             Some((rows.0 as isize + row, cols.0 as isize + col))
         };
-        let node = |lane: usize, position: u32| {
-            place(lane, position).and_then(|cell| values.node(cell)).unwrap_or(num_nodes)
-        };
+        let node =
+            |lane: usize, position: u32| place(lane, position).and_then(|cell| values.node(cell)).unwrap_or(num_nodes);
         let nodes = |position: &u32| std::array::from_fn(|lane| node(lane, *position));
         let entry = |&(first, second): &(u32, u32)| {
             std::array::from_fn(|lane| {
@@ -364,7 +363,9 @@ mod tests {
 
     #[test]
     fn blocks_cover_a_line_but_for_separators() {
-        for (len, aim, width) in [(128, 15, 1), (1, 15, 1), (2, 15, 2), (16, 15, 1), (192, 31, 1), (100, 14, 2), (5, 1, 2)] {
+        for (len, aim, width) in
+            [(128, 15, 1), (1, 15, 1), (2, 15, 2), (16, 15, 1), (192, 31, 1), (100, 14, 2), (5, 1, 2)]
+        {
             let blocks = equal_blocks(len, aim, width);
             assert_eq!(blocks[0].0, 0);
             assert_eq!(blocks[blocks.len() - 1].1, len);
@@ -377,7 +378,8 @@ mod tests {
 
     #[test]
     fn every_entry_of_the_matrix_is_read_once() {
-        for (rows, cols, reach) in [(1, 1, Reach::One), (37, 53, Reach::One), (40, 33, Reach::Two), (1, 50, Reach::Two)] {
+        for (rows, cols, reach) in [(1, 1, Reach::One), (37, 53, Reach::One), (40, 33, Reach::Two), (1, 50, Reach::Two)]
+        {
             let grid = Grid::new(rows, cols).unwrap();
             let plan = Plan::with_cutting(grid, reach, Cutting { block: 9, leaf: 3 });
             let mut read = vec![0; plan.values.len()];

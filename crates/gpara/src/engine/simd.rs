@@ -284,7 +284,12 @@ trait Vector: Copy {
     /// self + a b.
     unsafe fn plus_product(self, a: Self, b: Self) -> Self;
     /// Transposes a WIDTH x WIDTH square.
-    unsafe fn transpose_square(source: *const Self::Elem, source_row: usize, target: *mut Self::Elem, target_row: usize);
+    unsafe fn transpose_square(
+        source: *const Self::Elem,
+        source_row: usize,
+        target: *mut Self::Elem,
+        target_row: usize,
+    );
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -338,17 +343,73 @@ macro_rules! x86_vector {
 }
 
 #[cfg(target_arch = "x86_64")]
-x86_vector!(__m512, f32, 16, 4, 12, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_add_ps, _mm512_sub_ps,
-    _mm512_mul_ps, _mm512_div_ps, _mm512_fmadd_ps, transpose_16x16_f32);
+x86_vector!(
+    __m512,
+    f32,
+    16,
+    4,
+    12,
+    _mm512_loadu_ps,
+    _mm512_storeu_ps,
+    _mm512_set1_ps,
+    _mm512_add_ps,
+    _mm512_sub_ps,
+    _mm512_mul_ps,
+    _mm512_div_ps,
+    _mm512_fmadd_ps,
+    transpose_16x16_f32
+);
 #[cfg(target_arch = "x86_64")]
-x86_vector!(__m512d, f64, 8, 4, 12, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_add_pd, _mm512_sub_pd,
-    _mm512_mul_pd, _mm512_div_pd, _mm512_fmadd_pd, transpose_8x8_scalar);
+x86_vector!(
+    __m512d,
+    f64,
+    8,
+    4,
+    12,
+    _mm512_loadu_pd,
+    _mm512_storeu_pd,
+    _mm512_set1_pd,
+    _mm512_add_pd,
+    _mm512_sub_pd,
+    _mm512_mul_pd,
+    _mm512_div_pd,
+    _mm512_fmadd_pd,
+    transpose_8x8_scalar
+);
 #[cfg(target_arch = "x86_64")]
-x86_vector!(__m256, f32, 8, 3, 6, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_add_ps, _mm256_sub_ps,
-    _mm256_mul_ps, _mm256_div_ps, _mm256_fmadd_ps, transpose_8x8_scalar);
+x86_vector!(
+    __m256,
+    f32,
+    8,
+    3,
+    6,
+    _mm256_loadu_ps,
+    _mm256_storeu_ps,
+    _mm256_set1_ps,
+    _mm256_add_ps,
+    _mm256_sub_ps,
+    _mm256_mul_ps,
+    _mm256_div_ps,
+    _mm256_fmadd_ps,
+    transpose_8x8_scalar
+);
 #[cfg(target_arch = "x86_64")]
-x86_vector!(__m256d, f64, 4, 3, 6, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, _mm256_add_pd, _mm256_sub_pd,
-    _mm256_mul_pd, _mm256_div_pd, _mm256_fmadd_pd, transpose_4x4_scalar);
+x86_vector!(
+    __m256d,
+    f64,
+    4,
+    3,
+    6,
+    _mm256_loadu_pd,
+    _mm256_storeu_pd,
+    _mm256_set1_pd,
+    _mm256_add_pd,
+    _mm256_sub_pd,
+    _mm256_mul_pd,
+    _mm256_div_pd,
+    _mm256_fmadd_pd,
+    transpose_4x4_scalar
+);
 
 /// Four values in plain Rust.
 #[derive(Clone, Copy)]

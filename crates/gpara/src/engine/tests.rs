@@ -213,16 +213,15 @@ fn bench_engine() {
         let parse = |text: String| text.split(',').map(|part| part.parse().unwrap()).collect();
         std::env::var(name).map(parse).unwrap_or(default.to_vec())
     };
-    for (rows, cols, reach) in [
-        (128, 128, Reach::One),
-        (192, 256, Reach::One),
-        (128, 128, Reach::Two),
-        (192, 256, Reach::Two),
-    ] {
+    for (rows, cols, reach) in
+        [(128, 128, Reach::One), (192, 256, Reach::One), (128, 128, Reach::Two), (192, 256, Reach::Two)]
+    {
         let grid = Grid::new(rows, cols).unwrap();
         let matrix = timing_matrix(grid, reach);
         let blocks = list("BLOCKS", if reach == Reach::One { &[7, 15, 31] } else { &[6, 14, 30] });
-        for (block, leaf) in blocks.into_iter().flat_map(|block| list("LEAVES", &[3]).into_iter().map(move |leaf| (block, leaf))) {
+        for (block, leaf) in
+            blocks.into_iter().flat_map(|block| list("LEAVES", &[3]).into_iter().map(move |leaf| (block, leaf)))
+        {
             pool.install(|| {
                 let start = Instant::now();
                 let plan = Arc::new(Plan::with_cutting(grid, reach, Cutting { block, leaf }));
