@@ -4,4 +4,5 @@
 //! masks and points of any kind.
 
 pub mod field;
+pub mod geo;
 pub mod radio;
