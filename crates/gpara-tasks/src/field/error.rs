@@ -6,15 +6,24 @@ use gpara::{ErrorDetail, ErrorKind, Grid};
 use thiserror::Error as ThisError;
 
 #[derive(Debug, ThisError)]
-pub(super) enum FieldError {
+pub(crate) enum FieldError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
     #[error("cannot write {}", path.display())]
     Write { path: PathBuf, source: std::io::Error },
-    #[error("{} has an ending that is not known; .png, .npy and .csv are", path.display())]
+    #[error(
+        "{} has an ending that is not known; .png, .npy, .npz, .csv, .tif, .tiff and .asc are",
+        path.display()
+    )]
     Ending { path: PathBuf },
     #[error("{} is not as expected: {reason}", path.display())]
     Content { path: PathBuf, reason: String },
+    #[error("{} holds {size} {what}, at most {limit} are read", path.display())]
+    TooLarge { path: PathBuf, what: &'static str, size: u64, limit: u64 },
+    #[error("{} is a preview: its colours are no values", path.display())]
+    Preview { path: PathBuf },
+    #[error("{} cannot be written as {}: {reason}", path.display(), format)]
+    Unwritable { path: PathBuf, format: &'static str, reason: String },
     #[error("{} is a PNG without a recorded scale: its gray values have no unit", path.display())]
     NoScale { path: PathBuf },
     #[error("PNG scale with offset {offset} and step {step} is not allowed: both must be finite and the step not 0")]
@@ -51,7 +60,7 @@ fn more_refused(more: usize) -> String {
 }
 
 impl FieldError {
-    pub(super) fn content(path: &Path, reason: impl ToString) -> Self {
+    pub(crate) fn content(path: &Path, reason: impl ToString) -> Self {
         Self::Content { path: path.into(), reason: reason.to_string() }
     }
 }
@@ -68,6 +77,9 @@ impl ErrorDetail for FieldError {
             | Self::OutsideRange { .. }
             | Self::Ending { .. }
             | Self::Content { .. }
+            | Self::TooLarge { .. }
+            | Self::Preview { .. }
+            | Self::Unwritable { .. }
             | Self::NoScale { .. }
             | Self::Scale { .. }
             | Self::NotNumber { .. }
@@ -80,6 +92,8 @@ impl ErrorDetail for FieldError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::NoScale { .. } => Some("say which value gray 0 stands for and how much one gray step is".into()),
+            Self::TooLarge { .. } => Some("cut the file into parts, or give a coarser one".into()),
+            Self::Preview { .. } => Some("give the map itself; previews end in _vis.png".into()),
             Self::NonFinite { .. } => Some("mark missing cells as invalid in a mask".into()),
             Self::NotNumber { .. } => {
                 Some("a CSV grid has numbers only, no header; missing cells are empty or nan".into())

@@ -113,6 +113,11 @@ pub struct Projection {
 }
 
 impl Projection {
+    /// Whether world coordinates are degrees, not lengths.
+    pub fn is_geographic(&self) -> bool {
+        self.map.is_latlong()
+    }
+
     /// World coordinates (x, y) of a place in degrees.
     ///
     /// # Errors
