@@ -41,7 +41,8 @@ pub(super) fn decode(bytes: &[u8], path: &Path) -> Result<(Field, Georeference)>
         match (words.next(), words.next()) {
             (Some(key), Some(value)) if key.starts_with(|c: char| c.is_ascii_alphabetic()) && !is_number(key) => {
                 let number = value.parse().ok().filter(|number: &f64| number.is_finite() || is_nodata(key));
-                let number = number.ok_or_else(|| FieldError::NotNumber { path: path.into(), line, text: value.into() })?;
+                let number =
+                    number.ok_or_else(|| FieldError::NotNumber { path: path.into(), line, text: value.into() })?;
                 header.set(key, number).map_err(|reason| FieldError::content(path, reason))?;
             }
             (None, _) => {}
@@ -54,9 +55,8 @@ pub(super) fn decode(bytes: &[u8], path: &Path) -> Result<(Field, Georeference)>
     let mut values = Vec::with_capacity(grid.num_nodes().min(bytes.len()));
     for (line, content) in lines {
         for word in content.split_whitespace() {
-            let value: f64 = word
-                .parse()
-                .map_err(|_| FieldError::NotNumber { path: path.into(), line, text: word.into() })?;
+            let value: f64 =
+                word.parse().map_err(|_| FieldError::NotNumber { path: path.into(), line, text: word.into() })?;
             values.push(if header.nodata == Some(value) { f64::NAN } else { value });
         }
     }
@@ -99,7 +99,9 @@ impl Header {
     fn count(&self, number: Option<f64>, key: &str, path: &Path) -> Result<u64> {
         let number = number.ok_or_else(|| FieldError::content(path, format!("header line `{key}` is missing")))?;
         if number < 1.0 || number.fract() != 0.0 {
-            return Err(FieldError::content(path, format!("{key} is {number}, it must be a whole number from 1")).into());
+            return Err(
+                FieldError::content(path, format!("{key} is {number}, it must be a whole number from 1")).into()
+            );
         }
         // The cast saturates; `announced_grid` refuses what is too large.
         Ok(number as u64)
@@ -127,7 +129,8 @@ pub(crate) fn encode(path: &Path, field: &Field, georeference: Georeference) -> 
     let grid = field.grid();
     let [left, width, _, top, _, negative_height] = georeference.affine().coefficients();
     // A grid without a place in the world has y down; its cells stand as they are, with the lower edge at y = 0.
-    let (top, height) = if georeference == Georeference::CELLS { (grid.rows() as f64, 1.0) } else { (top, -negative_height) };
+    let (top, height) =
+        if georeference == Georeference::CELLS { (grid.rows() as f64, 1.0) } else { (top, -negative_height) };
     if !georeference.affine().is_axis_aligned() || width != height {
         let reason = "its cells must be squares with north at the top".into();
         return Err(FieldError::Unwritable { path: path.into(), format: "ESRI ASCII grid", reason }.into());

@@ -37,7 +37,9 @@ impl Delimiter {
     pub(crate) fn number(self, text: &str) -> Option<f64> {
         let text = text.trim();
         match self {
-            Self::Semicolon | Self::Tab if text.contains(',') && !text.contains('.') => text.replacen(',', ".", 1).parse().ok(),
+            Self::Semicolon | Self::Tab if text.contains(',') && !text.contains('.') => {
+                text.replacen(',', ".", 1).parse().ok()
+            }
             Self::Comma | Self::Semicolon | Self::Tab => text.parse().ok(),
         }
     }

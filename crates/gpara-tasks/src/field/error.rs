@@ -36,6 +36,10 @@ pub(crate) enum FieldError {
     Length { grid: Grid, found: usize },
     #[error("field is {field}, the mask is {mask}")]
     MaskSize { field: Grid, mask: Grid },
+    #[error("no cell of {to} is at least half covered by valid cells of {from}")]
+    NoneLeft { from: Grid, to: Grid },
+    #[error("row {row}, col {col} is marked as measured, but is outside the valid mask")]
+    MeasuredOutside { row: usize, col: usize },
     #[error("field is {value} at row {row}, col {col}; valid cells must be finite")]
     NonFinite { value: f64, row: usize, col: usize },
     #[error(
@@ -43,20 +47,10 @@ pub(crate) enum FieldError {
         path.display()
     )]
     MaskValue { path: PathBuf, value: f64, row: usize, col: usize },
-    #[error("{} has no column `{column}`; its columns are {found}", path.display())]
-    NoColumn { path: PathBuf, column: String, found: String },
-    #[error("{path}, line {line}: {reason}{}", more_refused(*more), path = path.display())]
-    RefusedRow { path: PathBuf, line: u64, reason: String, more: usize },
-    #[error("column `{name}` has {found} values for {expected} points")]
-    Column { name: String, found: usize, expected: usize },
     #[error("value {value} at row {row}, col {col} is outside the written range {low}..{high}")]
     OutsideRange { value: f64, row: usize, col: usize, low: f64, high: f64 },
     #[error("range {low}..{high} cannot be written to a 16-bit PNG: it must be finite and ascending")]
     Range { low: f64, high: f64 },
-}
-
-fn more_refused(more: usize) -> String {
-    if more == 0 { String::new() } else { format!(" (and {more} more lines are refused)") }
 }
 
 impl FieldError {
@@ -69,9 +63,7 @@ impl ErrorDetail for FieldError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Read { .. } | Self::Write { .. } => ErrorKind::Io,
-            Self::Length { .. } | Self::MaskSize { .. } | Self::Ragged { .. } | Self::Column { .. } => {
-                ErrorKind::ShapeMismatch
-            }
+            Self::Length { .. } | Self::MaskSize { .. } | Self::Ragged { .. } => ErrorKind::ShapeMismatch,
             Self::NonFinite { .. } => ErrorKind::NonFinite,
             Self::Range { .. }
             | Self::OutsideRange { .. }
@@ -82,10 +74,10 @@ impl ErrorDetail for FieldError {
             | Self::Unwritable { .. }
             | Self::NoScale { .. }
             | Self::Scale { .. }
+            | Self::MeasuredOutside { .. }
+            | Self::NoneLeft { .. }
             | Self::NotNumber { .. }
-            | Self::MaskValue { .. }
-            | Self::NoColumn { .. }
-            | Self::RefusedRow { .. } => ErrorKind::InvalidInput,
+            | Self::MaskValue { .. } => ErrorKind::InvalidInput,
         }
     }
 
@@ -98,8 +90,6 @@ impl ErrorDetail for FieldError {
             Self::NotNumber { .. } => {
                 Some("a CSV grid has numbers only, no header; missing cells are empty or nan".into())
             }
-            Self::RefusedRow { .. } => Some("nothing was recorded; correct the line, or skip invalid lines".into()),
-            Self::NoColumn { .. } => Some("columns are found by the names in the first line".into()),
             _ => None,
         }
     }

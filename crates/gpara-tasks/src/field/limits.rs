@@ -39,7 +39,9 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>> {
 pub(crate) fn announced_grid(path: &Path, rows: u64, cols: u64) -> Result<Grid> {
     let cells = rows.saturating_mul(cols);
     if cells > MAX_CELLS as u64 {
-        return Err(FieldError::TooLarge { path: path.into(), what: "cells", size: cells, limit: MAX_CELLS as u64 }.into());
+        return Err(
+            FieldError::TooLarge { path: path.into(), what: "cells", size: cells, limit: MAX_CELLS as u64 }.into()
+        );
     }
     // Each side is at most MAX_CELLS, or the other one is 0, which the grid refuses.
     Grid::new(rows.min(MAX_CELLS as u64) as usize, cols.min(MAX_CELLS as u64) as usize)

@@ -53,10 +53,7 @@ fn read_values(bytes: &[u8], dtype: &DType) -> Result<Vec<f64>, String> {
         // NumPy's default integer; beyond 2^53 a value is rounded.
         (TypeChar::Int, 8) => read(bytes, |value: i64| value as f64),
         (TypeChar::Uint, 8) => read(bytes, |value: u64| value as f64),
-        _ => Err(format!(
-            "values are of type {}, allowed are float32, float64, integers, bool",
-            dtype.descr()
-        )),
+        _ => Err(format!("values are of type {}, allowed are float32, float64, integers, bool", dtype.descr())),
     }
 }
 

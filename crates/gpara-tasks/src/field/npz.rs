@@ -14,10 +14,8 @@ use super::raster::Field;
 /// Decodes the array named `array`, or the only one.
 pub(super) fn decode(bytes: &[u8], path: &Path, array: Option<&str>) -> Result<Field> {
     let members = members(bytes).ok_or_else(|| FieldError::content(path, "not a readable ZIP archive"))?;
-    let arrays: Vec<(&str, &Member)> = members
-        .iter()
-        .filter_map(|member| member.name.strip_suffix(".npy").map(|name| (name, member)))
-        .collect();
+    let arrays: Vec<(&str, &Member)> =
+        members.iter().filter_map(|member| member.name.strip_suffix(".npy").map(|name| (name, member))).collect();
     let names = || arrays.iter().map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let member = match (array, arrays.as_slice()) {
         (None, [(_, member)]) => member,
@@ -27,7 +25,8 @@ pub(super) fn decode(bytes: &[u8], path: &Path, array: Option<&str>) -> Result<F
         }
         (Some(wanted), _) => {
             let found = arrays.iter().find(|(name, _)| *name == wanted).map(|(_, member)| member);
-            found.ok_or_else(|| FieldError::content(path, format!("no array `{wanted}`; its arrays are {}", names())))?
+            found
+                .ok_or_else(|| FieldError::content(path, format!("no array `{wanted}`; its arrays are {}", names())))?
         }
     };
     npy::decode(&member.unpacked(bytes, path)?, path)

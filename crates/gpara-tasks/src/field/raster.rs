@@ -72,10 +72,15 @@ impl Field {
     /// # Errors
     /// `ShapeMismatch` if the grids differ; `NonFinite` with the first valid cell that is NaN or infinite.
     pub fn check_finite(&self, valid: &ValidMask) -> Result<()> {
-        if valid.grid() != self.grid {
-            return Err(FieldError::MaskSize { field: self.grid, mask: valid.grid() }.into());
+        self.check_finite_at(valid.grid(), valid.nodes())
+    }
+
+    /// Checks that the field is on `grid` and finite at the nodes.
+    pub(crate) fn check_finite_at(&self, grid: Grid, mut nodes: impl Iterator<Item = usize>) -> Result<()> {
+        if grid != self.grid {
+            return Err(FieldError::MaskSize { field: self.grid, mask: grid }.into());
         }
-        match valid.nodes().find(|&node| !self.values[node].is_finite()) {
+        match nodes.find(|&node| !self.values[node].is_finite()) {
             None => Ok(()),
             Some(node) => {
                 let (row, col) = self.grid.row_col(node);
@@ -181,6 +186,14 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
+    /// As [`of`](Self::of), for formats that are written.
+    pub(crate) fn of_written(path: &Path) -> Result<Self> {
+        match Self::of(path)? {
+            Self::Npz => Err(FieldError::Ending { path: path.into() }.into()),
+            ending => Ok(ending),
+        }
+    }
+
     pub(crate) fn of(path: &Path) -> Result<Self> {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         match ending.as_deref() {

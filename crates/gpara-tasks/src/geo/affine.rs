@@ -78,7 +78,8 @@ mod tests {
 
     #[test]
     fn transforms_without_inverse_are_refused() {
-        for bad in [[0.0, 1.0, 2.0, 0.0, 2.0, 4.0], [0.0, 0.0, 0.0, 0.0, 0.0, 1.0], [f64::NAN, 1.0, 0.0, 0.0, 0.0, 1.0]] {
+        for bad in [[0.0, 1.0, 2.0, 0.0, 2.0, 4.0], [0.0, 0.0, 0.0, 0.0, 0.0, 1.0], [f64::NAN, 1.0, 0.0, 0.0, 0.0, 1.0]]
+        {
             assert_eq!(Affine::new(bad).unwrap_err().kind(), ErrorKind::InvalidInput, "{bad:?}");
         }
     }

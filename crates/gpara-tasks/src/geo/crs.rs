@@ -70,10 +70,10 @@ const DEGREES: &str = "+proj=longlat +datum=WGS84 +no_defs";
 
 fn definition(code: u32) -> Result<&'static str, GeoError> {
     let known = u16::try_from(code).ok().and_then(crs_definitions::from_code);
-    known.map(|found| found.proj4).filter(|text| !text.is_empty()).ok_or_else(|| GeoError::Unusable {
-        code,
-        reason: "the register that is built in does not hold it".into(),
-    })
+    known
+        .map(|found| found.proj4)
+        .filter(|text| !text.is_empty())
+        .ok_or_else(|| GeoError::Unusable { code, reason: "the register that is built in does not hold it".into() })
 }
 
 impl fmt::Display for Crs {
@@ -140,13 +140,7 @@ impl Projection {
         Ok((point.1.to_degrees(), point.0.to_degrees()))
     }
 
-    fn transform(
-        &self,
-        from: &Proj,
-        to: &Proj,
-        point: &mut (f64, f64, f64),
-        what: impl Fn() -> String,
-    ) -> Result<()> {
+    fn transform(&self, from: &Proj, to: &Proj, point: &mut (f64, f64, f64), what: impl Fn() -> String) -> Result<()> {
         let transformed = proj4rs::transform::transform(from, to, point);
         if transformed.is_err() || !point.0.is_finite() || !point.1.is_finite() {
             return Err(GeoError::Projection { what: what(), crs: self.crs.to_string() }.into());
@@ -182,6 +176,23 @@ mod tests {
     }
 
     #[test]
+    fn parity_projections_match_proj() {
+        // pyproj 3, PROJ 9: Transformer.from_crs(4326, crs, always_xy=True).transform(lon, lat).
+        let rows = [
+            (Crs::Epsg(32_632), 47.25, 11.5, 689_170.930_163_681_4, 5_235_977.841_676_373),
+            (Crs::Epsg(25_833), 50.25, 7.5, -34_429.903_511_795_33, 5_593_390.544_724_45),
+            (Crs::Epsg(3857), 50.25, 7.5, 834_896.180_949_551_8, 6_489_684.535_799_275),
+            (Crs::Epsg(2154), 50.25, 7.5, 1_021_171.628_646_697_5, 7_026_046.850_779_803_5),
+            (Crs::Epsg(3035), 50.25, 7.5, 4_142_716.699_591_088, 3_018_355.022_321_71),
+            (Crs::LocalMetres { lat: 45.0, lon: 7.0 }, 45.2, 7.3, 23_571.614_133_887_64, 22_270.534_385_808_143),
+        ];
+        for (crs, lat, lon, x, y) in rows {
+            let found = crs.projection().unwrap().project(lat, lon).unwrap();
+            assert!((found.0 - x).abs() < 1e-3 && (found.1 - y).abs() < 1e-3, "{crs}: {found:?}");
+        }
+    }
+
+    #[test]
     fn utm_zones_have_their_exceptions() {
         let cases = [
             (60.4, 5.3, 32_632),
@@ -202,8 +213,7 @@ mod tests {
     fn local_metres_measure_the_meridian() {
         // One degree of the meridian at 45 degrees is 111131.8 m long on WGS 84.
         let projection = Crs::LocalMetres { lat: 45.0, lon: 7.0 }.projection().unwrap();
-        let ((_, south), (_, north)) =
-            (projection.project(44.5, 7.0).unwrap(), projection.project(45.5, 7.0).unwrap());
+        let ((_, south), (_, north)) = (projection.project(44.5, 7.0).unwrap(), projection.project(45.5, 7.0).unwrap());
         assert!((north - south - 111_131.8).abs() < 0.1, "{}", north - south);
         assert_eq!(projection.project(45.0, 7.0).unwrap().0.abs().round(), 0.0);
     }

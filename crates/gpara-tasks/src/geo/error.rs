@@ -32,9 +32,13 @@ impl ErrorDetail for GeoError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Outside { .. } => Some("a cell holds its lower edges, not its upper ones; is the unit the grid's?".into()),
+            Self::Outside { .. } => {
+                Some("a cell holds its lower edges, not its upper ones; is the unit the grid's?".into())
+            }
             Self::NoPlace { .. } => Some("are latitude and longitude exchanged, or projected already?".into()),
-            Self::NoCrs => Some("declare the grid's coordinate system, e.g. EPSG:32632, or read it from a GeoTIFF".into()),
+            Self::NoCrs => {
+                Some("declare the grid's coordinate system, e.g. EPSG:32632, or read it from a GeoTIFF".into())
+            }
             Self::NoZone { .. } => Some("declare a polar coordinate system by its EPSG code".into()),
             _ => None,
         }

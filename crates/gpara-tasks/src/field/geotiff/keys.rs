@@ -66,7 +66,8 @@ pub(super) fn directory(crs: Crs, geographic: bool) -> Option<(Vec<u16>, String)
         Crs::Epsg(code) => (u16::try_from(code).ok().filter(|&code| code != USER_DEFINED)?, String::new()),
         Crs::LocalMetres { .. } => (USER_DEFINED, format!("{crs}|")),
     };
-    let mut entries = vec![[MODEL_TYPE, 0, 1, if geographic { GEOGRAPHIC } else { PROJECTED }], [RASTER_TYPE, 0, 1, AREA]];
+    let mut entries =
+        vec![[MODEL_TYPE, 0, 1, if geographic { GEOGRAPHIC } else { PROJECTED }], [RASTER_TYPE, 0, 1, AREA]];
     if !text.is_empty() {
         entries.push([CITATION, IN_TEXT, text.len() as u16, 0]);
     }

@@ -49,7 +49,9 @@ mod tests {
     }
 
     /// A file of 16-bit integers as a camera or GDAL writes them.
-    fn integers(tags: impl Fn(&mut tiff::encoder::DirectoryEncoder<'_, &mut Cursor<Vec<u8>>, tiff::encoder::TiffKindStandard>)) -> Vec<u8> {
+    fn integers(
+        tags: impl Fn(&mut tiff::encoder::DirectoryEncoder<'_, &mut Cursor<Vec<u8>>, tiff::encoder::TiffKindStandard>),
+    ) -> Vec<u8> {
         let mut file = Cursor::new(Vec::new());
         let mut encoder = TiffEncoder::new(&mut file).unwrap();
         let mut image = encoder.new_image::<colortype::Gray16>(3, 2).unwrap();
