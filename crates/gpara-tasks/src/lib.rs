@@ -3,5 +3,10 @@
 //! [`radio`] turns building masks and gain maps into contexts and normalised fields; [`field`] reads and writes fields,
 //! masks and points of any kind.
 
+pub mod export;
 pub mod field;
+pub mod geo;
+pub mod import;
+pub mod points;
 pub mod radio;
+pub mod units;

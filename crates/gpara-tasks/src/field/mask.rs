@@ -26,7 +26,7 @@ pub enum MaskUse {
 }
 
 impl MaskFile {
-    /// Reads a mask from `.png` (gray), `.npy` or `.csv`.
+    /// Reads a mask from any file that holds a field, e.g. `.png`, `.npy`, `.tif` or `.csv`.
     ///
     /// # Errors
     /// `InvalidInput` with the first value that is neither 0 nor the mark (1 or 255, the same in the whole file), and the
@@ -60,6 +60,23 @@ impl MaskFile {
         self.marked.iter().filter(|&&marked| marked).count()
     }
 
+    /// Checks that no marked cell is outside a valid mask, for masks of measured cells.
+    ///
+    /// # Errors
+    /// `ShapeMismatch` if the grids differ; `InvalidInput` with the first marked cell outside.
+    pub fn check_inside(&self, valid: &ValidMask) -> Result<()> {
+        if valid.grid() != self.grid {
+            return Err(FieldError::MaskSize { field: self.grid, mask: valid.grid() }.into());
+        }
+        match (0..self.marked.len()).find(|&node| self.marked[node] && !valid.is_valid(node)) {
+            None => Ok(()),
+            Some(node) => {
+                let (row, col) = self.grid.row_col(node);
+                Err(FieldError::MeasuredOutside { row, col }.into())
+            }
+        }
+    }
+
     /// The valid cells if a mark means `valid_if_marked`.
     ///
     /// # Errors
@@ -81,6 +98,22 @@ impl MaskFile {
         };
         Some(format!("{complaint}; if it is inverted, set {flag}"))
     }
+}
+
+/// The bytes of an 8-bit PNG, 255 = valid; `path` only names the file in errors.
+pub(crate) fn encode_mask(path: &Path, valid: &ValidMask) -> Result<Vec<u8>> {
+    let pixels: Vec<u8> = valid.as_slice().iter().map(|&valid| if valid { 255 } else { 0 }).collect();
+    let (mut file, grid) = (Vec::new(), valid.grid());
+    let mut encode = || -> Result<(), png::EncodingError> {
+        let mut encoder = png::Encoder::new(&mut file, grid.cols() as u32, grid.rows() as u32);
+        encoder.set_color(png::ColorType::Grayscale);
+        encoder.set_depth(png::BitDepth::Eight);
+        let mut writer = encoder.write_header()?;
+        writer.write_image_data(&pixels)?;
+        writer.finish()
+    };
+    encode().map_err(|error| FieldError::content(path, error))?;
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use gpara::{Grid, Result};
 use npyz::{DType, NpyFile, Order, TypeChar, WriterBuilder};
 
 use super::error::FieldError;
+use super::limits::announced_grid;
 use super::raster::Field;
 use super::whole::write_whole;
 
@@ -19,7 +20,7 @@ pub(super) fn decode(bytes: &[u8], path: &Path) -> Result<Field> {
         let reason = format!("the array has {} dimensions, 2 are needed", shape.len());
         return Err(FieldError::content(path, reason).into());
     };
-    let grid = Grid::new(side(rows), side(cols))?;
+    let grid = announced_grid(path, rows, cols)?;
     drop(file);
     // Checked before reading: a damaged header must not make us reserve memory for data that are not there.
     let item_size = dtype.num_bytes().unwrap_or(0);
@@ -30,11 +31,6 @@ pub(super) fn decode(bytes: &[u8], path: &Path) -> Result<Field> {
     }
     let values = read_values(bytes, &dtype).map_err(|reason| FieldError::content(path, reason))?;
     Field::new(grid, if order == Order::C { values } else { transposed(grid, &values) })
-}
-
-/// A side that does not fit becomes one that `Grid::new` refuses.
-fn side(length: u64) -> usize {
-    usize::try_from(length).unwrap_or(usize::MAX)
 }
 
 fn read_values(bytes: &[u8], dtype: &DType) -> Result<Vec<f64>, String> {
@@ -54,10 +50,10 @@ fn read_values(bytes: &[u8], dtype: &DType) -> Result<Vec<f64>, String> {
         (TypeChar::Int, 2) => read(bytes, |value: i16| f64::from(value)),
         (TypeChar::Int, 4) => read(bytes, |value: i32| f64::from(value)),
         (TypeChar::Uint, 4) => read(bytes, |value: u32| f64::from(value)),
-        _ => Err(format!(
-            "values are of type {}, allowed are float32, float64, integers of 8 to 32 bits, bool",
-            dtype.descr()
-        )),
+        // NumPy's default integer; beyond 2^53 a value is rounded.
+        (TypeChar::Int, 8) => read(bytes, |value: i64| value as f64),
+        (TypeChar::Uint, 8) => read(bytes, |value: u64| value as f64),
+        _ => Err(format!("values are of type {}, allowed are float32, float64, integers, bool", dtype.descr())),
     }
 }
 
@@ -75,19 +71,24 @@ fn transposed(grid: Grid, values: &[f64]) -> Vec<f64> {
 /// # Errors
 /// `ShapeMismatch` if `values` has another length than the grid; `Io` if the file cannot be written.
 pub fn write_npy(path: &Path, grid: Grid, values: &[f64]) -> Result<()> {
+    write_whole(path, &encode(path, grid, values)?)
+}
+
+/// The bytes of a float32 array; `path` only names the file in errors.
+pub(crate) fn encode(path: &Path, grid: Grid, values: &[f64]) -> Result<Vec<u8>> {
     if values.len() != grid.num_nodes() {
         return Err(FieldError::Length { grid, found: values.len() }.into());
     }
     let mut bytes = Vec::new();
-    let mut encode = || -> std::io::Result<()> {
+    let mut write = || -> std::io::Result<()> {
         let shape = [grid.rows() as u64, grid.cols() as u64];
         let mut writer =
             npyz::WriteOptions::<f32>::new().default_dtype().shape(&shape).writer(&mut bytes).begin_nd()?;
         writer.extend(values.iter().map(|&value| value as f32))?;
         writer.finish()
     };
-    encode().map_err(|error| FieldError::content(path, error))?;
-    write_whole(path, &bytes)
+    write().map_err(|error| FieldError::content(path, error))?;
+    Ok(bytes)
 }
 
 #[cfg(test)]
