@@ -4,6 +4,8 @@ mod sequential;
 
 use thiserror::Error as ThisError;
 
+pub use sequential::LookAhead;
+
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::posterior::Posterior;
 use crate::risk::{RiskWeights, check_candidates};

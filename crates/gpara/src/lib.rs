@@ -40,7 +40,7 @@ mod symmetry;
 mod utility;
 mod value_range;
 
-pub use batch::{BatchInput, BatchRule, probe_overlap, select_batch};
+pub use batch::{BatchInput, BatchRule, LookAhead, probe_overlap, select_batch};
 pub use context::{Channel, Context};
 pub use counting_denoiser::CountingDenoiser;
 pub use denoiser::{Denoiser, DenoiserInput};
