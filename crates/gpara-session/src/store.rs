@@ -144,7 +144,12 @@ impl SessionFile {
         plain.busy_timeout(BUSY_TIMEOUT).map_err(database)?;
         let connection = match plain.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get::<_, i64>(0)) {
             // A write-ahead log needs a file beside the session even to read; where none may be made, nobody writes.
-            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen) => {
+            Err(error)
+                if matches!(
+                    error.sqlite_error_code(),
+                    Some(rusqlite::ErrorCode::CannotOpen | rusqlite::ErrorCode::ReadOnly)
+                ) =>
+            {
                 let uri = format!("file:{}?immutable=1", percent_encoded(path));
                 Connection::open_with_flags(uri, flags).map_err(database)?
             }

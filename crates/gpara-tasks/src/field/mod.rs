@@ -1,9 +1,11 @@
 //! Fields on a grid in files anyone has: PNG, NPY and CSV; masks; points; writing that never leaves half a file.
 
+mod cells;
 mod counts;
 mod csv_grid;
 mod delimited;
 mod error;
+mod map_files;
 mod mask;
 mod npy;
 mod png_file;
@@ -11,7 +13,9 @@ mod points;
 mod raster;
 mod whole;
 
+pub use cells::read_cells;
 pub use counts::{Counts, FirstCells};
+pub use map_files::{write_csv_grid, write_npy_stack};
 pub use mask::{MaskFile, MaskUse};
 pub use npy::write_npy;
 pub(crate) use png_file::GrayPng;
