@@ -139,8 +139,8 @@ impl SessionFile {
             return Err(SessionError::Missing { path: path.into() }.into());
         }
         let database = |source| SessionError::Database { action: "open", path: path.into(), source };
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-        let plain = Connection::open_with_flags(path, flags).map_err(database)?;
+        // Where the file may be written, the last one to close it must be able to tidy the log away.
+        let plain = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(database)?;
         plain.busy_timeout(BUSY_TIMEOUT).map_err(database)?;
         let connection = match plain.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get::<_, i64>(0)) {
             // A write-ahead log needs a file beside the session even to read; where none may be made, nobody writes.
@@ -151,10 +151,12 @@ impl SessionFile {
                 ) =>
             {
                 let uri = format!("file:{}?immutable=1", percent_encoded(path));
+                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
                 Connection::open_with_flags(uri, flags).map_err(database)?
             }
             _ => plain,
         };
+        connection.pragma_update(None, "query_only", true).map_err(database)?;
         match schema::version(&connection, path, STEPS.len())? {
             version if version == STEPS.len() => {
                 Ok(Self { connection, path: path.into(), migrated_from: None, read_only: true })

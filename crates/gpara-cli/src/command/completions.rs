@@ -47,7 +47,10 @@ pub(crate) fn run_man(arguments: &ManArguments, command: Command, console: Conso
     let mut pages = vec![("gpara".to_string(), command.clone())];
     for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
         let name = format!("gpara-{}", subcommand.get_name());
-        pages.push((name.clone(), subcommand.clone().display_name(name.clone()).bin_name(name.replace("gpara-", "gpara "))));
+        pages.push((
+            name.clone(),
+            subcommand.clone().display_name(name.clone()).bin_name(name.replace("gpara-", "gpara ")),
+        ));
     }
     for (name, command) in pages {
         write_whole(&folder.join(format!("{name}.1")), &page(command)?)?;

@@ -74,7 +74,7 @@ fn report(campaign: &mut Campaign, method: &dyn Method) -> Outcome<SessionReport
             PointLayer { name: "pending", cells: status.pending.clone() },
             PointLayer { name: "failed", cells: failed },
         ],
-        charts: charts(campaign.file(), &forecast, &unit)?,
+        charts: charts(campaign.file(), &forecast, status.num_valid, &unit)?,
         scatters: vec![
             scatter("Leave-one-out: each value predicted from all others", &unit, left_out_points(&left_out)),
             scatter("Each value as predicted when it was asked for", &unit, before),
@@ -124,7 +124,7 @@ fn maps(estimate: &Estimate, unit: &str) -> Vec<BaseMap> {
     std::iter::once(mean).chain(std).collect()
 }
 
-fn charts(file: &SessionFile, forecast: &Forecast, unit: &str) -> Outcome<Vec<Chart>> {
+fn charts(file: &SessionFile, forecast: &Forecast, num_valid: usize, unit: &str) -> Outcome<Vec<Chart>> {
     let as_points =
         |curve: &[(usize, f64)]| curve.iter().map(|&(count, value)| (count as f64, value)).collect::<Vec<_>>();
     let x_label = "measurements".to_string();
@@ -135,11 +135,11 @@ fn charts(file: &SessionFile, forecast: &Forecast, unit: &str) -> Outcome<Vec<Ch
         let title = "Predicted error against the number of measurements".to_string();
         charts.push(Chart { title, x_label: x_label.clone(), y_label: axis("RMSE"), curves });
     }
-    let asks = file.asks()?;
-    let risk: Vec<(f64, f64)> = asks.iter().map(|ask| (ask.num_observed as f64, ask.risk)).collect();
-    let y_label = if unit.is_empty() { "risk".to_string() } else { format!("risk, {unit} squared") };
+    let per_cell = |risk: f64| (risk / num_valid as f64).sqrt();
+    let risk = file.asks()?.iter().map(|ask| (ask.num_observed as f64, per_cell(ask.risk))).collect();
     let curves = vec![Curve { name: "before each ask, in the model's own scale".to_string(), points: risk }];
-    charts.push(Chart { title: "Weighted risk so far".to_string(), x_label, y_label, curves });
+    let title = "Root of the weighted risk a cell so far".to_string();
+    charts.push(Chart { title, x_label, y_label: axis("weighted spread"), curves });
     Ok(charts)
 }
 
