@@ -69,6 +69,7 @@ fn main() -> ExitCode {
     match set_threads(cli.threads).and_then(|()| execute(&cli.command, console)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
+            let failure = failure.or_hint("`gpara COMMAND --help` names every flag and shows an example");
             console.error(&failure.to_string());
             failure.exit_code()
         }

@@ -118,6 +118,10 @@ impl ErrorDetail for SessionError {
             Self::BudgetSpent { .. } => "tell the pending points, reconstruct, or make a session with a larger budget",
             Self::OtherMethod { .. } => "use the version of gpara that made the session",
             Self::NoSamples { .. } => "a Gaussian prior makes samples",
+            Self::LayerLength { .. } | Self::LayerSize { .. } => "maps and masks have one value a cell of the field",
+            Self::LayerValue { .. } => "a map needs an allowed value in every cell, masked ones included",
+            Self::NoCandidates { .. } => "are the masks inverted, or all candidates forbidden?",
+            Self::RouteStart { .. } => "a route begins outdoors, at ROW,COL counted from 0",
             Self::Sigma { .. } => "sigma 0 stands for an exact value",
             _ => return None,
         };

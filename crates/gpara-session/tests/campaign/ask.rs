@@ -175,3 +175,16 @@ fn users_27_same_seed_gives_the_same_samples_of_the_field() {
     assert_eq!(samples(1)[0], four[0]);
     assert_ne!(four[0], four[1]);
 }
+
+#[test]
+fn users_30_session_is_bound_to_its_method_and_refuses_another_one() {
+    let mut program = Program::plain(6, 6, 10);
+    program.ask(1);
+    let other = gpara_session::SessionPrior::Gaussian { level: 0.0, residual_precision: 0.5, graph_coupling: 1.0 };
+    let other = gpara_session::GaussianMethod::of(&other).unwrap();
+    program.reopen();
+    let error = program.campaign.ask(&other, &AskRequest::points(1)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Incompatible);
+    assert!(error.to_string().contains("residual_precision 0.5"), "{error}");
+    assert_eq!(program.campaign.status().unwrap().pending.len(), 1);
+}
