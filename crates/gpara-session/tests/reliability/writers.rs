@@ -11,7 +11,7 @@ fn two_writers(tells: u32) {
     let start = |writer| command(&path, Work { writer, tells, asks: false }).spawn().unwrap();
     let (mut first, mut second) = (start(1), start(2));
     let mut values: Vec<f64> = std::thread::scope(|scope| {
-        let mut keep = |child| {
+        let keep = |child| {
             scope.spawn(move || {
                 let mut heard = Vec::new();
                 listen(child, |said| heard.push(said));
