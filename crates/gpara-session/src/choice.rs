@@ -5,8 +5,8 @@
 //! next cell is the one of largest utility per cost among those the rest of the cost budget pays for.
 
 use gpara::{
-    Context, Correction, EnsembleMoments, LookAhead, Observations, Posterior, PriorEnsemble, ResidualPrecision, Result,
-    RiskRule, RiskWeights, UtilityMoments, normalized_utility,
+    BatchMoments, Context, Correction, EnsembleMoments, Observations, Posterior, PriorEnsemble, ResidualPrecision,
+    Result, RiskRule, RiskWeights, UtilityMoments, normalized_utility,
 };
 
 use crate::error::SessionError;
@@ -80,7 +80,7 @@ pub fn choose(input: &ChoiceInput<'_>, count: usize) -> Result<Choice> {
     let moments = UtilityMoments::exact(&posterior, &weights, input.noise_std)?;
     let risk = weights.weighted_risk(&moments.variance_estimate);
     let mut open = OpenCells::new(input);
-    let mut ahead = LookAhead::new(&posterior, &weights, &moments, input.noise_std);
+    let mut ahead = BatchMoments::new(&posterior, &weights, &moments, input.noise_std);
     let mut points = Vec::new();
     while points.len() < count {
         let nodes = open.nodes();

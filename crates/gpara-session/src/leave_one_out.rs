@@ -1,6 +1,6 @@
 //! How well each measurement is predicted from all the others, without computing the posterior once for each.
 
-use gpara::{MeanSolver, Posterior, Result};
+use gpara::{Posterior, Result};
 
 /// The prediction of one measurement from all others, normalised.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,8 +18,8 @@ pub struct LeftOut {
 /// Predicts every measurement from all others: with posterior variance v and noise variance s2 of a measurement y,
 /// `y - predicted = (y - mean) / (1 - v / s2)` and `std^2 = s2 / (1 - v / s2)`.
 ///
-/// Exact where `mean` is linear in the measurements: the Gaussian model, with the level fitted anew without the left-out
-/// value if `fits_level`. Where a network that sees the measurements made `mean`, its prediction is held and only the
+/// Exact where `mean` is linear in the measurements: the Gaussian model, with a level that is the posterior's drift fitted anew
+/// without the left-out value. Where a network that sees the measurements made `mean`, its prediction is held and only the
 /// correction by the graph is repeated.
 ///
 /// # Shapes
@@ -28,11 +28,8 @@ pub struct LeftOut {
 ///
 /// # Errors
 /// Those of the linear algebra.
-pub fn leave_one_out(posterior: &Posterior, mean: &[f64], std: &[f64], fits_level: bool) -> Result<Vec<LeftOut>> {
-    let mut variance = posterior.variances()?;
-    if fits_level && !posterior.observations().is_empty() {
-        add_level(posterior, &mut variance)?;
-    }
+pub fn leave_one_out(posterior: &Posterior, mean: &[f64], std: &[f64]) -> Result<Vec<LeftOut>> {
+    let variance = posterior.variances()?;
     // The factor on the model's spread is the same everywhere; the widest cell tells it with the least rounding.
     let valid_widest =
         (0..variance.len()).filter(|&node| std[node].is_finite()).max_by(|&a, &b| variance[a].total_cmp(&variance[b]));
@@ -48,20 +45,6 @@ pub fn leave_one_out(posterior: &Posterior, mean: &[f64], std: &[f64], fits_leve
         }
     });
     Ok(left_out.collect())
-}
-
-/// Adds the variance of the fitted level: a node keeps the share 1 - m_S(1) of the level's error, whose variance is
-/// 1 / (1' K^-1 1).
-fn add_level(posterior: &Posterior, variance: &mut [f64]) -> Result<()> {
-    let num_nodes = variance.len();
-    let (of_zero, _) = posterior.mean_correction(&vec![0.0; num_nodes], MeanSolver::Exact)?;
-    let (of_one, _) = posterior.mean_correction(&vec![1.0; num_nodes], MeanSolver::Exact)?;
-    // The correction is affine in the prediction: m(0) - m(1) is the response to values that are all 1.
-    let influence: Vec<f64> = of_zero.iter().zip(&of_one).map(|(zero, one)| 1.0 - (zero - one)).collect();
-    let information: f64 =
-        posterior.observations().iter().map(|entry| influence[entry.node] * entry.noise_std.powi(-2)).sum();
-    variance.iter_mut().zip(&influence).for_each(|(variance, share)| *variance += share * share / information);
-    Ok(())
 }
 
 /// How often values fell inside intervals of predictions made before they were told.

@@ -40,7 +40,7 @@
 //! let error = |node: usize| estimate.mean[node] - field(node / 20, node % 20);
 //! let rmse = ((0..240).map(|node| error(node).powi(2)).sum::<f64>() / 240.0).sqrt();
 //! assert_eq!(estimate.num_observed, 12);
-//! assert!(rmse < 0.5, "{rmse} m");
+//! assert!(rmse < 0.6, "{rmse} m");
 //! # Ok::<(), gpara::Error>(())
 //! ```
 

@@ -4,7 +4,7 @@ mod sequential;
 
 use thiserror::Error as ThisError;
 
-pub use sequential::LookAhead;
+pub use sequential::BatchMoments;
 
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::posterior::Posterior;
@@ -38,7 +38,7 @@ pub struct BatchInput<'a> {
     pub normalized_utility: &'a [f64],
     /// The calibrated score, one value a candidate.
     pub calibrated_score: &'a [f64],
-    /// Standard deviation of a prospective measurement, > 0.
+    /// Standard deviation of a prospective measurement, >= 0.
     pub noise_std: f64,
 }
 
@@ -57,7 +57,10 @@ pub fn select_batch(rule: BatchRule, input: &BatchInput<'_>, count: usize) -> Re
         BatchRule::PaperKappa => {
             select_penalized(input, count, |node| Ok(probe_overlap(input.moments, input.candidates, node)))
         }
-        BatchRule::ExactKappa => select_penalized(input, count, |node| exact_overlap(input, node)),
+        BatchRule::ExactKappa => {
+            let moments = BatchMoments::new(input.posterior, input.weights, input.moments, input.noise_std);
+            select_penalized(input, count, |node| moments.overlap(input.candidates, node))
+        }
         BatchRule::ExactSequential => sequential::select_sequential(input, count),
     }
 }
@@ -69,7 +72,7 @@ pub fn select_batch(rule: BatchRule, input: &BatchInput<'_>, count: usize) -> Re
 #[track_caller]
 pub fn probe_overlap(moments: &UtilityMoments, candidates: &[usize], node: usize) -> Vec<f64> {
     let num_probes = moments.weighted_probes.len() as f64;
-    let norm = |node: usize| (num_probes * moments.numerator_estimate[node]).max(OVERLAP_FLOOR);
+    let norm = |node: usize| num_probes * moments.numerator_estimate[node];
     let mut products = vec![0.0; candidates.len()];
     for probe in &moments.weighted_probes {
         let at_node = probe[node];
@@ -79,17 +82,9 @@ pub fn probe_overlap(moments: &UtilityMoments, candidates: &[usize], node: usize
     products.iter().zip(candidates).map(overlap).collect()
 }
 
-/// kappa_ij = (Sigma W Sigma)_ij^2 / (n_i n_j) of every candidate with `node`: what B.35 estimates.
-fn exact_overlap(input: &BatchInput<'_>, node: usize) -> Result<Vec<f64>> {
-    let numerator = &input.moments.numerator_estimate;
-    let mut column = input.posterior.covariance_column(node)?;
-    column.iter_mut().zip(input.weights.as_slice()).for_each(|(value, weight)| *value *= weight);
-    let product = input.posterior.solve(&column)?;
-    let norm = |node: usize| numerator[node].max(OVERLAP_FLOOR);
-    Ok(input.candidates.iter().map(|&other| overlap(product[other], norm(other), norm(node))).collect())
-}
-
+/// The squared cosine of two responses, from their product and norms (B.35).
 fn overlap(product: f64, first_norm: f64, second_norm: f64) -> f64 {
+    let (first_norm, second_norm) = (first_norm.max(OVERLAP_FLOOR), second_norm.max(OVERLAP_FLOOR));
     (product * product / (first_norm * second_norm).max(OVERLAP_FLOOR)).clamp(0.0, 1.0)
 }
 

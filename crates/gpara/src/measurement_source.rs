@@ -32,9 +32,9 @@ impl FieldSource {
     /// Cells that are never measured may be NaN.
     ///
     /// # Errors
-    /// `InvalidInput` unless `noise_std` is finite and positive.
+    /// `InvalidInput` unless `noise_std` is finite and >= 0.
     pub fn new(field: Vec<f64>, noise_std: f64, seeds: SeedTree) -> Result<Self> {
-        if !(noise_std.is_finite() && noise_std > 0.0) {
+        if !(noise_std.is_finite() && noise_std >= 0.0) {
             return Err(SourceError::Noise { noise_std }.into());
         }
         Ok(Self { field, noise_std, seeds })
@@ -60,7 +60,7 @@ impl MeasurementSource for FieldSource {
 
 #[derive(Debug, ThisError)]
 enum SourceError {
-    #[error("noise standard deviation {noise_std} of the simulated instrument must be a finite number > 0")]
+    #[error("noise standard deviation {noise_std} of the simulated instrument must be a finite number >= 0")]
     Noise { noise_std: f64 },
     #[error("node {node} is outside the simulated field of {num_nodes} cells")]
     Outside { node: usize, num_nodes: usize },
@@ -106,6 +106,6 @@ mod tests {
         let mut source = FieldSource::new(vec![0.0, f64::NAN], 0.1, SeedTree::new(3)).unwrap();
         assert_eq!(source.measure(&[2]).unwrap_err().kind(), ErrorKind::InvalidInput);
         assert_eq!(source.measure(&[1]).unwrap_err().kind(), ErrorKind::NonFinite);
-        assert!(FieldSource::new(vec![0.0], 0.0, SeedTree::new(3)).is_err());
+        assert!(FieldSource::new(vec![0.0], -0.1, SeedTree::new(3)).is_err());
     }
 }

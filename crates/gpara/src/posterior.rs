@@ -1,20 +1,30 @@
 //! The graph posterior of the residual given the measurements: mean correction and covariance responses
-//! (Proposition 1, Eqs. 9-13, B.25-B.26).
+//! (Proposition 1, Eqs. 9-13, B.25-B.26), with exact measurements and drift (G.2-G.6).
+
+mod correction;
+mod residual;
 
 use std::sync::OnceLock;
 
 use rayon::prelude::*;
 use thiserror::Error as ThisError;
 
+pub use correction::Correction;
+pub(crate) use residual::ResidualFit;
+
+use crate::drift::{Drift, FittedDrift};
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::grid::Grid;
 use crate::observations::Observations;
-use crate::precision::{PosteriorPrecision, ResidualPrecision};
+use crate::precision::{PosteriorPrecision, PrecisionOrder, ResidualPrecision};
 use crate::risk::RiskWeights;
-use crate::solve::{Factor, MeanSolver, SolveInfo, Stop, StoppingNorm, jacobi, pcg};
-use crate::value_range::ValueRange;
+use crate::solve::{ExactSolver, MeanSolver, SolveInfo};
 
 /// N(m_S, Sigma_S) with Sigma_S = A_S^-1 for one graph and one set of measurements.
+///
+/// A node measured exactly has variance 0, its innovation as mean, and no covariance with any other node (G.2).
+/// With a [`Drift`] the field is `prediction + F b + residual`, and mean, variances, covariance columns, responses,
+/// utilities and samples are those of the field with b integrated out (G.4-G.6).
 ///
 /// The covariance is never stored. The exact factorisation is made on first use and kept, so that further right-hand
 /// sides, covariance columns and utilities reuse it.
@@ -22,7 +32,8 @@ use crate::value_range::ValueRange;
 pub struct Posterior {
     precision: PosteriorPrecision,
     observations: Observations,
-    factor: OnceLock<Factor>,
+    factor: OnceLock<ExactSolver>,
+    drift: Option<FittedDrift>,
 }
 
 impl Posterior {
@@ -32,7 +43,18 @@ impl Posterior {
     /// `ShapeMismatch` if the two belong to different grids.
     pub fn new(prior: &ResidualPrecision, observations: &Observations) -> Result<Self> {
         let precision = PosteriorPrecision::new(prior, observations)?;
-        Ok(Self { precision, observations: observations.clone(), factor: OnceLock::new() })
+        Ok(Self { precision, observations: observations.clone(), factor: OnceLock::new(), drift: None })
+    }
+
+    /// The posterior of a field `prediction + F b + residual` with unknown coefficients b.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); `ShapeMismatch` if the drift belongs to another grid; `InvalidInput` if the measurements
+    /// do not determine the coefficients that have no prior; `NotPositiveDefinite` if the factorisation breaks down.
+    pub fn with_drift(prior: &ResidualPrecision, observations: &Observations, drift: &Drift) -> Result<Self> {
+        let mut posterior = Self::new(prior, observations)?;
+        posterior.drift = Some(FittedDrift::new(&posterior, drift)?);
+        Ok(posterior)
     }
 
     /// A_S.
@@ -70,7 +92,8 @@ impl Posterior {
     /// The correction m_S of a prediction by the given solver (Eq. 10; Eq. B.26 for Jacobi), and what the solver did.
     ///
     /// `rel_residual` compares `f - A_S m` in the norm weighted by 1/D_A with the same for m = D_A^-1 f, i.e. with what is
-    /// left to do once the measured cells are set.
+    /// left to do once the measured cells are set. With drift, m_S = F b + residual: b is always fitted exactly, the
+    /// residual given b by the solver (G.4).
     ///
     /// # Shapes
     /// * `prediction` - `num_nodes` values, only measured nodes are read
@@ -78,30 +101,32 @@ impl Posterior {
     ///
     /// # Errors
     /// As [`innovation`](Self::innovation); `InvalidInput` for a solver without iterations or with a tolerance that is
-    /// not positive; `NotPositiveDefinite` if the exact factorisation breaks down.
+    /// not positive; `Unsupported` for Jacobi sweeps of a second-order precision, which need not converge;
+    /// `NotPositiveDefinite` if the exact factorisation breaks down.
     pub fn mean_correction(&self, prediction: &[f64], solver: MeanSolver) -> Result<(Vec<f64>, SolveInfo)> {
-        check_solver(solver)?;
-        let diagonal = self.precision.precision_diagonal();
-        let (mut rhs, mut start) = (vec![0.0; diagonal.len()], vec![0.0; diagonal.len()]);
-        for (entry, innovation) in self.observations.iter().zip(self.innovation(prediction)?) {
-            rhs[entry.node] = innovation * entry.noise_std.powi(-2);
-            start[entry.node] = rhs[entry.node] / diagonal[entry.node];
-        }
-        let (mean, iterations, stop) = match solver {
-            MeanSolver::Jacobi { iterations } => {
-                (jacobi(&self.precision, &rhs, iterations), iterations, Stop::FixedDepth)
-            }
-            MeanSolver::Pcg { max_iterations, rel_tolerance } => {
-                let norm = StoppingNorm::Preconditioned;
-                return Ok(pcg(&self.precision, &rhs, &start, max_iterations, rel_tolerance, norm));
-            }
-            MeanSolver::Exact => (self.exact_solve(&rhs)?, 0, Stop::Direct),
+        self.check_solver(solver)?;
+        let mut innovation = self.innovation(prediction)?;
+        let Some(drift) = &self.drift else {
+            return self.residual_mean(&innovation, solver);
         };
-        let rel_residual = match self.residual_norm(&rhs, &start) {
-            0.0 => 0.0,
-            reference => self.residual_norm(&rhs, &mean) / reference,
-        };
-        Ok((mean, SolveInfo { iterations, rel_residual, stop }))
+        let coefficients = drift.coefficients(&innovation);
+        let shift = drift.field(&coefficients);
+        self.observations.iter().zip(&mut innovation).for_each(|(entry, value)| *value -= shift[entry.node]);
+        let (mut mean, info) = self.residual_mean(&innovation, solver)?;
+        mean.iter_mut().zip(&shift).for_each(|(mean, shift)| *mean += shift);
+        Ok((mean, info))
+    }
+
+    /// Mean and covariance of the drift's coefficients b given the measurements; `None` without drift (G.4).
+    ///
+    /// # Shapes
+    /// * returns p values and p x p values, row-major
+    ///
+    /// # Errors
+    /// As [`innovation`](Self::innovation).
+    pub fn drift_coefficients(&self, prediction: &[f64]) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
+        let innovation = self.innovation(prediction)?;
+        Ok(self.drift.as_ref().map(|drift| (drift.coefficients(&innovation), drift.coefficient_covariance())))
     }
 
     /// [`mean_correction`](Self::mean_correction) of every row of `predictions`, in parallel, same bits as one by one.
@@ -146,8 +171,11 @@ impl Posterior {
     /// As [`covariance_column`](Self::covariance_column).
     pub fn response(&self, node: usize, noise_std: f64) -> Result<Vec<f64>> {
         let mut column = self.covariance_column(node)?;
-        let scale = (noise_std * noise_std + column[node]).recip();
-        column.iter_mut().for_each(|value| *value *= scale);
+        let innovation_variance = noise_std * noise_std + column[node];
+        // An exact value repeated at a node known exactly changes nothing; its column is 0.
+        if innovation_variance > 0.0 {
+            column.iter_mut().for_each(|value| *value /= innovation_variance);
+        }
         Ok(column)
     }
 
@@ -157,7 +185,11 @@ impl Posterior {
     /// `ShapeMismatch` if `rhs` is not one value a node; `NotPositiveDefinite` if the factorisation breaks down.
     pub fn solve(&self, rhs: &[f64]) -> Result<Vec<f64>> {
         self.check_length("right-hand side", rhs.len())?;
-        self.exact_solve(rhs)
+        let mut solution = self.residual_solve(rhs)?;
+        if let Some(drift) = &self.drift {
+            drift.add_covariance_product(rhs, &mut solution);
+        }
+        Ok(solution)
     }
 
     /// diag(Sigma_S), the exact posterior variance of every node.
@@ -165,35 +197,57 @@ impl Posterior {
     /// # Errors
     /// `NotPositiveDefinite` if the factorisation breaks down.
     pub fn variances(&self) -> Result<Vec<f64>> {
-        Ok(self.factor()?.variances(self.precision.prior().dissection()))
+        let mut variance = self.factor()?.variances();
+        self.exact_nodes().for_each(|node| variance[node] = 0.0);
+        if let Some(drift) = &self.drift {
+            drift.add_variances(&mut variance);
+        }
+        Ok(variance)
     }
 
-    /// diag(Sigma_S) and diag(Sigma_S W Sigma_S), exactly, in one pass.
+    /// diag(Sigma_S) and diag(Sigma_S W Sigma_S), exactly, in one pass; with drift p solves more (G.6).
     ///
     /// # Errors
     /// `ShapeMismatch` if the weights belong to another grid; `NotPositiveDefinite` if the factorisation breaks down.
     pub fn variances_and_numerators(&self, weights: &RiskWeights) -> Result<(Vec<f64>, Vec<f64>)> {
         self.check_length("risk weights", weights.as_slice().len())?;
-        Ok(self.factor()?.variances_and_numerators(self.precision.prior().dissection(), weights.as_slice()))
+        let (mut variance, mut numerator) = self.factor()?.variances_and_numerators(weights.as_slice());
+        for node in self.exact_nodes() {
+            (variance[node], numerator[node]) = (0.0, 0.0);
+        }
+        if let Some(drift) = &self.drift {
+            drift.add_variances(&mut variance);
+            drift.add_numerators(self, weights.as_slice(), &mut numerator)?;
+        }
+        Ok((variance, numerator))
     }
 
-    fn exact_solve(&self, rhs: &[f64]) -> Result<Vec<f64>> {
-        Ok(self.factor()?.solve(self.precision.prior().dissection(), rhs))
+    /// log det A_S; with drift that of the residual alone, and nodes measured exactly left out.
+    ///
+    /// # Errors
+    /// `NotPositiveDefinite` if the factorisation breaks down.
+    pub fn log_det(&self) -> Result<f64> {
+        Ok(self.factor()?.log_det())
     }
 
-    fn factor(&self) -> Result<&Factor> {
+    pub(crate) fn factor(&self) -> Result<&ExactSolver> {
         if let Some(factor) = self.factor.get() {
             return Ok(factor);
         }
-        let factor = Factor::new(&self.precision)?;
+        let factor = self.precision.factor()?;
         Ok(self.factor.get_or_init(|| factor))
     }
 
-    /// sqrt(r' D_A^-1 r) of r = rhs - A_S x.
-    fn residual_norm(&self, rhs: &[f64], x: &[f64]) -> f64 {
-        let applied = self.precision.apply(x);
-        let terms = rhs.iter().zip(&applied).zip(self.precision.precision_diagonal());
-        terms.map(|((f, ax), d)| (f - ax) * (f - ax) / d).sum::<f64>().sqrt()
+    fn check_solver(&self, solver: MeanSolver) -> Result<()> {
+        let allowed = match solver {
+            MeanSolver::Jacobi { .. } if self.precision.prior().order() != PrecisionOrder::First => {
+                return Err(PosteriorError::JacobiOrder.into());
+            }
+            MeanSolver::Jacobi { iterations } => iterations > 0,
+            MeanSolver::Pcg { max_iterations, rel_tolerance } => max_iterations > 0 && rel_tolerance > 0.0,
+            MeanSolver::Exact => true,
+        };
+        if allowed { Ok(()) } else { Err(PosteriorError::Solver { solver }.into()) }
     }
 
     fn check_length(&self, name: &'static str, found: usize) -> Result<()> {
@@ -202,49 +256,6 @@ impl Posterior {
         }
         Err(PosteriorError::Length { name, found, grid: self.grid() }.into())
     }
-}
-
-/// How a clean estimate is refined by the posterior (Eq. 13).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Correction {
-    /// Solver of the mean.
-    pub solver: MeanSolver,
-    /// rho_g, the factor on the correction; 1 is the posterior mean.
-    pub strength: f64,
-    /// The normalised range that refined values are clipped to, if any.
-    pub range: Option<ValueRange>,
-}
-
-impl Correction {
-    /// `clip(x + strength * m_S(x))` for every row of `estimates` (Eq. 13).
-    ///
-    /// # Shapes
-    /// * `estimates` - `[batch, num_nodes]` clean estimates; so is the result, with one [`SolveInfo`] a row
-    ///
-    /// # Errors
-    /// As [`Posterior::mean_corrections`]; `InvalidInput` unless the strength is finite and positive.
-    pub fn refine(&self, posterior: &Posterior, estimates: &[f64]) -> Result<(Vec<f64>, Vec<SolveInfo>)> {
-        let Self { solver, strength, range } = *self;
-        if !(strength.is_finite() && strength > 0.0) {
-            return Err(PosteriorError::Strength { strength }.into());
-        }
-        let (mut refined, infos) = posterior.mean_corrections(estimates, solver)?;
-        let pairs = refined.iter_mut().zip(estimates);
-        pairs.for_each(|(value, estimate)| *value = estimate + strength * *value);
-        if let Some(range) = range {
-            range.project(&mut refined);
-        }
-        Ok((refined, infos))
-    }
-}
-
-fn check_solver(solver: MeanSolver) -> Result<()> {
-    let allowed = match solver {
-        MeanSolver::Jacobi { iterations } => iterations > 0,
-        MeanSolver::Pcg { max_iterations, rel_tolerance } => max_iterations > 0 && rel_tolerance > 0.0,
-        MeanSolver::Exact => true,
-    };
-    if allowed { Ok(()) } else { Err(PosteriorError::Solver { solver }.into()) }
 }
 
 #[derive(Debug, ThisError)]
@@ -257,8 +268,8 @@ enum PosteriorError {
     NonFinitePrediction { node: usize, value: f64 },
     #[error("mean solver {solver:?} needs at least one iteration and a tolerance > 0")]
     Solver { solver: MeanSolver },
-    #[error("correction strength {strength} must be a finite number > 0")]
-    Strength { strength: f64 },
+    #[error("Jacobi sweeps need a first-order precision, this one is of second order")]
+    JacobiOrder,
 }
 
 impl ErrorDetail for PosteriorError {
@@ -266,7 +277,12 @@ impl ErrorDetail for PosteriorError {
         match self {
             Self::Length { .. } => ErrorKind::ShapeMismatch,
             Self::NonFinitePrediction { .. } => ErrorKind::NonFinite,
-            Self::Node { .. } | Self::Solver { .. } | Self::Strength { .. } => ErrorKind::InvalidInput,
+            Self::JacobiOrder => ErrorKind::Unsupported,
+            Self::Node { .. } | Self::Solver { .. } => ErrorKind::InvalidInput,
         }
+    }
+
+    fn hint(&self) -> Option<String> {
+        matches!(self, Self::JacobiOrder).then(|| "take the mean by conjugate gradients or exactly".into())
     }
 }

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use crate::posterior::Posterior;
 use crate::risk::RiskWeights;
 use crate::seed::SeedTree;
-use crate::solve::{SolveInfo, StoppingNorm, pcg};
+use crate::solve::SolveInfo;
 
 /// `num_probes` Rademacher vectors of `num_nodes` signs (B.28); probe p of round k is the stream `probe/round{k}/{p}`.
 ///
@@ -44,10 +44,7 @@ pub(crate) fn probe_estimates(
     rel_tolerance: f64,
 ) -> ProbeEstimates {
     let root: Vec<f64> = weights.as_slice().iter().map(|weight| weight.sqrt()).collect();
-    let solve = |rhs: &[f64]| {
-        let start = vec![0.0; rhs.len()];
-        pcg(posterior.precision(), rhs, &start, max_iterations, rel_tolerance, StoppingNorm::Euclidean)
-    };
+    let solve = |rhs: &[f64]| posterior.probe_solve(rhs, max_iterations, rel_tolerance);
     let solutions: Vec<_> = probes
         .par_iter()
         .map(|probe| {

@@ -84,7 +84,7 @@ impl AcquisitionSession {
     /// A session without measurements.
     ///
     /// # Errors
-    /// `InvalidInput` if the budget is 0 or exceeds the valid cells, the batch is 0, or the noise is not positive.
+    /// `InvalidInput` if the budget is 0 or exceeds the valid cells, the batch is 0, or the noise is negative.
     pub fn new(context: Context, settings: SessionSettings, seeds: SeedTree) -> Result<Self> {
         let num_valid = context.valid().num_valid();
         if settings.budget == 0 || settings.budget > num_valid {
@@ -93,7 +93,7 @@ impl AcquisitionSession {
         if settings.max_batch == 0 {
             return Err(SessionError::Batch.into());
         }
-        if !(settings.noise_std.is_finite() && settings.noise_std > 0.0) {
+        if !(settings.noise_std.is_finite() && settings.noise_std >= 0.0) {
             return Err(SessionError::Noise { noise_std: settings.noise_std }.into());
         }
         let observations = Observations::none(context.grid());
@@ -320,7 +320,7 @@ enum SessionError {
     Budget { budget: usize, num_valid: usize },
     #[error("batch size 0 is not allowed, at least 1 point a round is needed")]
     Batch,
-    #[error("expected noise standard deviation {noise_std} must be a finite number > 0")]
+    #[error("expected noise standard deviation {noise_std} must be a finite number >= 0")]
     Noise { noise_std: f64 },
     #[error("0 points were asked for, at least 1 is needed")]
     AskNone,

@@ -1,14 +1,10 @@
 //! Solvers of A_S m = f: fixed-depth Jacobi as in the paper, conjugate gradients, and an exact factorisation.
 
-mod dense;
-mod dissection;
-mod factor;
+mod exact;
 mod jacobi;
 mod pcg;
-mod selected;
 
-pub(crate) use dissection::Dissection;
-pub(crate) use factor::Factor;
+pub(crate) use exact::{Arenas, ExactSolver};
 pub(crate) use jacobi::jacobi;
 pub(crate) use pcg::{StoppingNorm, pcg};
 

@@ -47,10 +47,10 @@ impl UtilityMoments {
     /// Moments and utilities by `method`; `seeds` and `round` name the probes and are not used by the exact method.
     ///
     /// # Shapes
-    /// * `noise_std` - standard deviation of the prospective measurement, > 0, in field units
+    /// * `noise_std` - standard deviation of the prospective measurement, >= 0, in field units
     ///
     /// # Errors
-    /// `ShapeMismatch` if the weights belong to another grid; `InvalidInput` if the noise is not positive or there are no
+    /// `ShapeMismatch` if the weights belong to another grid; `InvalidInput` if the noise is negative or there are no
     /// probes, iterations or tolerance; `NotPositiveDefinite` if the factorisation breaks down.
     pub fn compute(
         posterior: &Posterior,
@@ -124,15 +124,18 @@ impl UtilityMoments {
         self.weighted_probes.is_empty()
     }
 
-    /// l_i = d_i^2 / (noise_std^2 + d_i): the variance that a measurement removes at its own node (Eq. 15).
+    /// l_i = d_i^2 / (noise_std^2 + d_i): the variance that a measurement removes at its own node (Eq. 15); 0 at a node
+    /// known exactly.
     pub fn local_reducibility(&self, noise_std: f64) -> Vec<f64> {
-        self.variance_estimate.iter().map(|variance| variance * variance / (noise_std * noise_std + variance)).collect()
+        let removed = |variance: f64| variance * variance / (noise_std * noise_std + variance);
+        self.variance_estimate.iter().map(|&d| if d == 0.0 { 0.0 } else { removed(d) }).collect()
     }
 
-    /// g_i = n_i / d_i^2: how far the weighted effect of a measurement reaches beyond its own node (Eq. 15).
+    /// g_i = n_i / d_i^2: how far the weighted effect of a measurement reaches beyond its own node (Eq. 15); 0 at a
+    /// node known exactly.
     pub fn response_reach(&self) -> Vec<f64> {
         let pairs = self.numerator_estimate.iter().zip(&self.variance_estimate);
-        pairs.map(|(numerator, variance)| numerator / (variance * variance)).collect()
+        pairs.map(|(n, d)| if *d == 0.0 { 0.0 } else { n / (d * d) }).collect()
     }
 }
 
@@ -144,12 +147,12 @@ fn utilities(posterior: &Posterior, variance: &[f64], numerator: &[f64], noise_s
 }
 
 fn check_noise(noise_std: f64) -> Result<()> {
-    if noise_std.is_finite() && noise_std > 0.0 { Ok(()) } else { Err(UtilityError::Noise { noise_std }.into()) }
+    if noise_std.is_finite() && noise_std >= 0.0 { Ok(()) } else { Err(UtilityError::Noise { noise_std }.into()) }
 }
 
 #[derive(Debug, ThisError)]
 enum UtilityError {
-    #[error("noise standard deviation {noise_std} of a candidate must be a finite number > 0")]
+    #[error("noise standard deviation {noise_std} of a candidate must be a finite number >= 0")]
     Noise { noise_std: f64 },
     #[error(
         "{num_probes} probes, {max_iterations} iterations, tolerance {rel_tolerance}: at least one probe and one \

@@ -113,7 +113,7 @@ fn settings_out_of_range_are_refused() {
         settings(0),
         settings(12),
         SessionSettings { max_batch: 0, ..settings(3) },
-        SessionSettings { noise_std: 0.0, ..settings(3) },
+        SessionSettings { noise_std: -0.1, ..settings(3) },
         SessionSettings { noise_std: f64::NAN, ..settings(3) },
     ] {
         assert_eq!(new(bad).unwrap_err().kind(), ErrorKind::InvalidInput, "{bad:?}");

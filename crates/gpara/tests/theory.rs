@@ -395,7 +395,7 @@ fn bad_predictions_solvers_and_nodes_are_refused_by_kind() {
     let weights = RiskWeights::uniform(Grid::new(2, 2).unwrap(), &[0]).unwrap();
     assert_eq!(UtilityMoments::exact(&posterior, &weights, 0.1).unwrap_err().kind(), ErrorKind::ShapeMismatch);
     let weights = RiskWeights::from_values(vec![1.0; 30]).unwrap();
-    assert_eq!(UtilityMoments::exact(&posterior, &weights, 0.0).unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(UtilityMoments::exact(&posterior, &weights, -0.1).unwrap_err().kind(), ErrorKind::InvalidInput);
     let probing = |probes: &[Vec<f64>]| UtilityMoments::from_probes(&posterior, &weights, 0.1, probes, 5, 0.1);
     assert_eq!(probing(&[]).unwrap_err().kind(), ErrorKind::InvalidInput);
     assert_eq!(probing(&[vec![1.0; 29]]).unwrap_err().kind(), ErrorKind::ShapeMismatch);

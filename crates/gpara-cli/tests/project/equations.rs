@@ -11,13 +11,14 @@ struct Row {
     later: bool,
 }
 
-/// Every label the paper uses, in its order.
+/// Every label the paper uses, in its order, then those of gpara's own equations.
 fn expected_tags() -> Vec<String> {
     let body = (1..=15).map(|number| number.to_string());
     let named = ["Prop. 1", "Prop. 2", "Cor. 1", "Lemma 1", "calibrated score", "Algorithm 1"].map(String::from);
     let appendix_b = (1..=37).map(|number| format!("B.{number}"));
     let appendix_c = (1..=15).map(|number| format!("C.{number}"));
-    body.chain(named).chain(appendix_b).chain(appendix_c).collect()
+    let own = (1..=13).map(|number| format!("G.{number}"));
+    body.chain(named).chain(appendix_b).chain(appendix_c).chain(own).collect()
 }
 
 /// The rows `| tag | meaning | function | test |` of the table.

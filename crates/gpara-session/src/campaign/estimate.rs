@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use gpara::{Posterior, PriorEnsemble, Result};
+use gpara::{Drift, Posterior, PriorEnsemble, Result};
 
 use super::Campaign;
 use crate::leave_one_out::{LeftOut, leave_one_out};
@@ -103,10 +103,14 @@ impl Campaign {
         self.prepare(method)?;
         let Some(std) = &estimate.std else { return Ok(Vec::new()) };
         let (state, scale) = (self.state()?, &self.settings.scale);
-        let posterior = Posterior::new(&self.prepared().precision, &state.observations)?;
+        let precision = &self.prepared().precision;
+        let posterior = match method.fits_level() {
+            true => Posterior::with_drift(precision, &state.observations, &Drift::constant(self.scene.grid()))?,
+            false => Posterior::new(precision, &state.observations)?,
+        };
         let mean: Vec<f64> = estimate.mean.iter().map(|&value| scale.normalized(value)).collect();
         let std: Vec<f64> = std.iter().map(|std| std / scale.factor()).collect();
-        let left_out = leave_one_out(&posterior, &mean, &std, method.fits_level())?;
+        let left_out = leave_one_out(&posterior, &mean, &std)?;
         let in_unit = |entry: LeftOut| LeftOut {
             value: scale.value(entry.value),
             predicted: scale.value(entry.predicted),

@@ -50,7 +50,8 @@ fn important_region_draws_the_points_and_a_uniform_one_changes_nothing() {
     let (weighted, plain) = (ask(Some(region)), ask(None));
     assert_eq!(inside(&weighted), 8, "{weighted:?}");
     assert!(inside(&plain) < 6, "{plain:?}");
-    assert_eq!(ask(Some(vec![3.0; 400])), plain);
+    // A power of two scales without rounding, so that ties of the symmetric field break alike.
+    assert_eq!(ask(Some(vec![4.0; 400])), plain);
 }
 
 #[test]

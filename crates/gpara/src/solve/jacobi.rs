@@ -2,9 +2,9 @@
 
 use crate::precision::PosteriorPrecision;
 
-/// `iterations` sweeps of m <- D_A^-1 (f + lambda C_g m) from m = 0 (Eq. B.26).
+/// `iterations` sweeps of m <- D_A^-1 (f + C m) from m = 0 (Eq. B.26).
 pub(crate) fn jacobi(precision: &PosteriorPrecision, rhs: &[f64], iterations: usize) -> Vec<f64> {
-    let coupling = precision.prior().coupling();
+    let coupling = precision.coupling();
     let mut m = coupling.pad(&vec![0.0; rhs.len()]);
     let mut coupled = vec![0.0; rhs.len()];
     for _ in 0..iterations {

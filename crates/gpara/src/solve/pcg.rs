@@ -23,7 +23,7 @@ pub(crate) fn pcg(
     rel_tolerance: f64,
     norm: StoppingNorm,
 ) -> (Vec<f64>, SolveInfo) {
-    let coupling = precision.prior().coupling();
+    let coupling = precision.coupling();
     let diagonal = precision.precision_diagonal();
     let mut x = start.to_vec();
     let mut r: Vec<f64> = precision.apply(start).iter().zip(rhs).map(|(ax, f)| f - ax).collect();
@@ -66,7 +66,7 @@ pub(crate) fn pcg(
 }
 
 /// Dot product in a fixed order of eight partial sums, so that it vectorises and gives the same bits everywhere.
-pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
+fn dot(a: &[f64], b: &[f64]) -> f64 {
     let (a_blocks, a_rest) = a.as_chunks::<8>();
     let (b_blocks, b_rest) = b.as_chunks::<8>();
     let mut sums = [0.0; 8];

@@ -1,0 +1,141 @@
+//! The residual's own side of a posterior: eliminated system, mean and misfit before a drift enters (G.2, G.4).
+
+use super::Posterior;
+use crate::drift::FittedDrift;
+use crate::error::Result;
+use crate::observations::Observation;
+use crate::solve::{MeanSolver, SolveInfo, Stop, StoppingNorm, jacobi, pcg};
+
+/// What a Gaussian likelihood needs of the residual at the fitted drift.
+#[derive(Debug)]
+pub(crate) struct ResidualFit {
+    /// Posterior mean of the residual, `num_nodes` values.
+    pub(crate) mean: Vec<f64>,
+    /// K^-1 (v - H F b), one value a measurement.
+    pub(crate) weights: Vec<f64>,
+    /// (v - H F b)' K^-1 (v - H F b) + b' P b.
+    pub(crate) misfit: f64,
+}
+
+impl Posterior {
+    /// The mean of the residual for an innovation, one value a measurement, without drift.
+    pub(crate) fn residual_mean(&self, innovation: &[f64], solver: MeanSolver) -> Result<(Vec<f64>, SolveInfo)> {
+        let diagonal = self.precision.precision_diagonal();
+        let rhs = self.right_hand_side(innovation);
+        let mut start = vec![0.0; diagonal.len()];
+        for entry in self.observations.iter() {
+            start[entry.node] = rhs[entry.node] / diagonal[entry.node];
+        }
+        let (mean, iterations, stop) = match solver {
+            MeanSolver::Jacobi { iterations } => {
+                (jacobi(&self.precision, &rhs, iterations), iterations, Stop::FixedDepth)
+            }
+            MeanSolver::Pcg { max_iterations, rel_tolerance } => {
+                let norm = StoppingNorm::Preconditioned;
+                return Ok(pcg(&self.precision, &rhs, &start, max_iterations, rel_tolerance, norm));
+            }
+            MeanSolver::Exact => (self.factor()?.solve(&rhs), 0, Stop::Direct),
+        };
+        let rel_residual = match self.residual_norm(&rhs, &start) {
+            0.0 => 0.0,
+            reference => self.residual_norm(&rhs, &mean) / reference,
+        };
+        Ok((mean, SolveInfo { iterations, rel_residual, stop }))
+    }
+
+    /// f_S = H' R^-1 v; an exact value enters as itself, and through its couplings at its neighbours (G.2).
+    fn right_hand_side(&self, innovation: &[f64]) -> Vec<f64> {
+        let mut known = vec![0.0; self.grid().num_nodes()];
+        let mut rhs = known.clone();
+        for (entry, value) in self.observations.iter().zip(innovation) {
+            match entry.is_exact() {
+                true => known[entry.node] = *value,
+                false => rhs[entry.node] = value * entry.noise_std.powi(-2),
+            }
+        }
+        if self.exact_nodes().next().is_some() {
+            let coupled = self.precision.prior().apply(&known);
+            rhs.iter_mut().zip(coupled).for_each(|(rhs, coupled)| *rhs -= coupled);
+            self.exact_nodes().for_each(|node| rhs[node] = known[node]);
+        }
+        rhs
+    }
+
+    /// K^-1 v, one value a measurement, of the innovation v whose residual mean is m; K = H Q^-1 H' + R.
+    ///
+    /// `A m = H' R^-1 v` says twice the same: K^-1 v = R^-1 (v - H m) = H Q m. The first loses its digits where the noise is
+    /// small and m reproduces v, the second where it is large; each measurement takes the one that suits its noise.
+    pub(crate) fn kriging_weights(&self, innovation: &[f64], mean: &[f64]) -> Vec<f64> {
+        let prior = self.precision.prior();
+        let applied = prior.apply(mean);
+        let weight = |(entry, v): (&Observation, &f64)| {
+            let noise_precision = entry.noise_std.powi(-2);
+            match noise_precision > prior.diagonal()[entry.node] {
+                true => applied[entry.node],
+                false => noise_precision * (v - mean[entry.node]),
+            }
+        };
+        self.observations.iter().zip(innovation).map(weight).collect()
+    }
+
+    /// The residual left by the fitted drift, and its misfit.
+    pub(crate) fn residual_fit(&self, prediction: &[f64]) -> Result<ResidualFit> {
+        let mut innovation = self.innovation(prediction)?;
+        let mut misfit = 0.0;
+        if let Some(drift) = &self.drift {
+            let coefficients = drift.coefficients(&innovation);
+            let shift = drift.field(&coefficients);
+            self.observations.iter().zip(&mut innovation).for_each(|(entry, value)| *value -= shift[entry.node]);
+            misfit += drift.prior_misfit(&coefficients);
+        }
+        let (mean, _) = self.residual_mean(&innovation, MeanSolver::Exact)?;
+        let weights = self.kriging_weights(&innovation, &mean);
+        misfit += weights.iter().zip(&innovation).map(|(weight, v)| weight * v).sum::<f64>();
+        Ok(ResidualFit { mean, weights, misfit })
+    }
+
+    /// Number of drift coefficients without a prior.
+    pub(crate) fn num_flat_coefficients(&self) -> usize {
+        self.drift.as_ref().map_or(0, FittedDrift::num_flat)
+    }
+
+    /// Nodes measured without noise.
+    pub(crate) fn exact_nodes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.observations.iter().filter(|entry| entry.is_exact()).map(|entry| entry.node)
+    }
+
+    /// The drift, fitted to the measurements.
+    pub(crate) fn drift(&self) -> Option<&FittedDrift> {
+        self.drift.as_ref()
+    }
+
+    /// Sigma_S rhs without drift; 0 at nodes measured exactly.
+    pub(crate) fn residual_solve(&self, rhs: &[f64]) -> Result<Vec<f64>> {
+        let factor = self.factor()?;
+        if self.exact_nodes().next().is_none() {
+            return Ok(factor.solve(rhs));
+        }
+        let mut open = rhs.to_vec();
+        self.exact_nodes().for_each(|node| open[node] = 0.0);
+        Ok(factor.solve(&open))
+    }
+
+    /// Sigma_S rhs by conjugate gradients from 0, for a probe as right-hand side (B.29).
+    pub(crate) fn probe_solve(&self, rhs: &[f64], max_iterations: usize, rel_tolerance: f64) -> (Vec<f64>, SolveInfo) {
+        let (mut open, start) = (rhs.to_vec(), vec![0.0; rhs.len()]);
+        self.exact_nodes().for_each(|node| open[node] = 0.0);
+        let norm = StoppingNorm::Euclidean;
+        let (mut solution, info) = pcg(&self.precision, &open, &start, max_iterations, rel_tolerance, norm);
+        if let Some(drift) = &self.drift {
+            drift.add_covariance_product(rhs, &mut solution);
+        }
+        (solution, info)
+    }
+
+    /// sqrt(r' D_A^-1 r) of r = rhs - A_S x.
+    fn residual_norm(&self, rhs: &[f64], x: &[f64]) -> f64 {
+        let applied = self.precision.apply(x);
+        let terms = rhs.iter().zip(&applied).zip(self.precision.precision_diagonal());
+        terms.map(|((f, ax), d)| (f - ax) * (f - ax) / d).sum::<f64>().sqrt()
+    }
+}
