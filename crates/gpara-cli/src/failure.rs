@@ -66,6 +66,38 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// The failure as an error of the library, for code that the library calls.
+    pub(crate) fn into_library_error(self) -> gpara::Error {
+        Callback(self).into()
+    }
+}
+
+/// A failure on its way through the library.
+#[derive(Debug)]
+struct Callback(Failure);
+
+impl fmt::Display for Callback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Callback {}
+
+impl gpara::ErrorDetail for Callback {
+    fn kind(&self) -> ErrorKind {
+        match self.0.cause {
+            Cause::Input => ErrorKind::InvalidInput,
+            Cause::Program => ErrorKind::NotPositiveDefinite,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        self.0.hint.clone()
+    }
+}
+
 impl From<gpara::Error> for Failure {
     fn from(error: gpara::Error) -> Self {
         let cause = match error.kind() {

@@ -9,17 +9,21 @@ mod model_source;
 mod output_folder;
 mod picture;
 mod preset;
+mod quantity;
 mod report;
 mod results;
 mod round_log;
+mod session_method;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 #[cfg(feature = "train")]
 use command::train;
-use command::{demo, eval, inspect, models, run};
+use command::{
+    ask, completions, demo, eval, inspect, models, new, reconstruct, report as report_command, run, status, tell,
+};
 use console::Console;
 use failure::{Failure, Outcome};
 
@@ -42,6 +46,12 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    New(new::NewArguments),
+    Ask(ask::AskArguments),
+    Tell(tell::TellArguments),
+    Status(status::StatusArguments),
+    Reconstruct(reconstruct::ReconstructArguments),
+    Report(report_command::ReportArguments),
     Demo(demo::DemoArguments),
     Eval(eval::EvalArguments),
     Inspect(inspect::InspectArguments),
@@ -49,6 +59,8 @@ enum Command {
     Run(run::RunArguments),
     #[cfg(feature = "train")]
     Train(train::TrainArguments),
+    Completions(completions::CompletionsArguments),
+    Man(completions::ManArguments),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +69,7 @@ fn main() -> ExitCode {
     match set_threads(cli.threads).and_then(|()| execute(&cli.command, console)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
+            let failure = failure.or_hint("`gpara COMMAND --help` names every flag and shows an example");
             console.error(&failure.to_string());
             failure.exit_code()
         }
@@ -65,6 +78,12 @@ fn main() -> ExitCode {
 
 fn execute(command: &Command, console: Console) -> Outcome {
     match command {
+        Command::New(arguments) => new::run(arguments, console),
+        Command::Ask(arguments) => ask::run(arguments, console),
+        Command::Tell(arguments) => tell::run(arguments, console),
+        Command::Status(arguments) => status::run(arguments, console),
+        Command::Reconstruct(arguments) => reconstruct::run(arguments, console),
+        Command::Report(arguments) => report_command::run(arguments, console),
         Command::Demo(arguments) => demo::run(arguments, console),
         Command::Eval(arguments) => eval::run(arguments, console),
         Command::Inspect(arguments) => inspect::run(arguments, console),
@@ -72,6 +91,8 @@ fn execute(command: &Command, console: Console) -> Outcome {
         Command::Run(arguments) => run::run(arguments, console),
         #[cfg(feature = "train")]
         Command::Train(arguments) => train::run(arguments, console),
+        Command::Completions(arguments) => completions::run(arguments, Cli::command(), console),
+        Command::Man(arguments) => completions::run_man(arguments, Cli::command(), console),
     }
 }
 

@@ -93,7 +93,7 @@ impl MethodParts {
     ) -> Outcome<Self> {
         let started = Instant::now();
         let sampled = SampledPrior::new(preset, models, task, context, seeds)?;
-        let precision = residual_precision(preset, context, sampled.as_ref())?;
+        let precision = residual_precision(preset, context, sampled.as_ref().map(|sampled| &sampled.ensemble))?;
         let reconstructor = reconstructor(preset, models, task, sampled.as_ref())?;
         let network_calls = sampled.as_ref().map_or(0, SampledPrior::calls_a_draw);
         let seconds = started.elapsed().as_secs_f64();
@@ -187,6 +187,29 @@ fn no_ensemble(preset: &Preset, policy: PolicyChoice) -> Failure {
     )
 }
 
+/// Draws the samples of a preset's prior without measurements; `None` for a prior without samples.
+pub(crate) fn draw_prior(
+    preset: &Preset,
+    models: &dyn ModelSource,
+    task: Task,
+    context: &Context,
+    seeds: SeedTree,
+) -> Outcome<Option<PriorEnsemble>> {
+    Ok(SampledPrior::new(preset, models, task, context, seeds)?.map(|sampled| sampled.ensemble))
+}
+
+/// The reconstructor of a preset whose mean is one network evaluation; `None` for any other preset.
+pub(crate) fn mean_reconstructor(
+    preset: &Preset,
+    models: &dyn ModelSource,
+    task: Task,
+) -> Outcome<Option<Box<dyn Reconstructor>>> {
+    match preset.reconstruct {
+        Reconstruct::MeanNetwork { .. } => reconstructor(preset, models, task, None).map(Some),
+        Reconstruct::Trajectories { .. } | Reconstruct::Gaussian => Ok(None),
+    }
+}
+
 impl SampledPrior {
     /// Loads the preset's network and draws its ensemble; `None` for a prior without samples.
     fn new(
@@ -224,16 +247,17 @@ impl SampledPrior {
     }
 }
 
-fn residual_precision(
+/// Q_g of a scene; samples of the prior, where there are any, describe it to the graph.
+pub(crate) fn residual_precision(
     preset: &Preset,
     context: &Context,
-    sampled: Option<&SampledPrior>,
+    ensemble: Option<&PriorEnsemble>,
 ) -> Outcome<ResidualPrecision> {
     let num_nodes = context.grid().num_nodes();
     // Without samples the descriptor says that the prior is flat.
-    let (prior_mean, prior_std) = match sampled {
-        Some(sampled) => {
-            let moments = sampled.ensemble.moments(context.grid())?;
+    let (prior_mean, prior_std) = match ensemble {
+        Some(ensemble) => {
+            let moments = ensemble.moments(context.grid())?;
             (moments.mean, moments.variance.into_iter().map(f64::sqrt).collect())
         }
         None => (vec![0.0; num_nodes], vec![0.0; num_nodes]),

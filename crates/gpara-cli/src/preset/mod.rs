@@ -9,7 +9,9 @@ use gpara_nn::sha256_hex;
 use crate::embedded_models::EmbeddedModel;
 use crate::failure::{Failure, Outcome};
 
-pub(crate) use build::{MethodParts, PolicyChoice, Task, check_available};
+pub(crate) use build::{
+    MethodParts, PolicyChoice, Task, check_available, draw_prior, mean_reconstructor, residual_precision,
+};
 use raw::RawPreset;
 
 /// Name and text of each embedded preset.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Report, SceneReport, Table, chart, map_figure};
 
-const STYLE: &str = include_str!("style.css");
+pub(super) const STYLE: &str = include_str!("style.css");
 
 /// The report as one HTML page.
 pub(crate) fn report_page(report: &Report) -> String {
@@ -41,7 +41,8 @@ fn scene_section(scene: &SceneReport) -> String {
     html
 }
 
-fn table(table: &Table) -> String {
+/// A table in a box that scrolls by itself.
+pub(super) fn table(table: &Table) -> String {
     let mut html = String::from("<div class=\"scroll\"><table><thead><tr>");
     table.columns.iter().for_each(|name| html.push_str(&format!("<th scope=\"col\">{}</th>", escaped(name))));
     html.push_str("</tr></thead><tbody>");
@@ -61,7 +62,8 @@ fn table(table: &Table) -> String {
     html
 }
 
-fn pairs(pairs: &[(String, String)]) -> String {
+/// Names and values.
+pub(super) fn pairs(pairs: &[(String, String)]) -> String {
     let mut html = String::from("<dl>");
     for (name, value) in pairs {
         let _ = write!(html, "<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(value));

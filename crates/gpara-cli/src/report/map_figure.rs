@@ -71,7 +71,8 @@ fn map_figure(scene: &SceneReport, row: &MapRow, panel: &MapPanel) -> String {
     html
 }
 
-fn color_bar(scale: &ValueScale) -> String {
+/// The colour bar of a scale, with ticks and unit.
+pub(super) fn color_bar(scale: &ValueScale) -> String {
     const STEPS: u32 = 128;
     let bar = RgbImage::from_fn(1, STEPS, |_, y| {
         image::Rgb(scale.color_map.color(1.0 - (f64::from(y) + 0.5) / f64::from(STEPS)))
@@ -128,7 +129,7 @@ pub(super) fn legend(scene: &SceneReport) -> String {
 }
 
 /// The picture as a `data:` address.
-fn data_address(image: &RgbImage) -> String {
+pub(super) fn data_address(image: &RgbImage) -> String {
     let mut bytes = Cursor::new(Vec::new());
     image.write_to(&mut bytes, ImageFormat::Png).expect("a PNG of a small image fits in memory");
     format!("data:image/png;base64,{}", encode(&bytes.into_inner()))

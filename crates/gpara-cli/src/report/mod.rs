@@ -4,12 +4,18 @@ mod base64;
 mod chart;
 mod html;
 mod map_figure;
+mod scatter;
+mod session_page;
+mod viewer;
 
 use gpara::ValidMask;
 
 use crate::picture::{Mark, ValueScale};
 
 pub(crate) use html::report_page;
+pub(crate) use scatter::{Scatter, ScatterPoint};
+pub(crate) use session_page::{SessionReport, session_page};
+pub(crate) use viewer::{BaseMap, PointLayer};
 
 /// Everything a report shows.
 pub(crate) struct Report {

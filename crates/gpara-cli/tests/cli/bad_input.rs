@@ -4,14 +4,15 @@ use std::path::Path;
 
 use crate::program::{files, gpara};
 
-struct Case {
-    arguments: &'static str,
+/// A command that must be refused.
+pub(crate) struct Case {
+    pub(crate) arguments: &'static str,
     /// Parts of the message: the value, and what is allowed.
-    says: &'static [&'static str],
+    pub(crate) says: &'static [&'static str],
 }
 
 /// Runs every case in a folder and reports all that fail.
-fn check(folder: &Path, cases: &[Case]) {
+pub(crate) fn check(folder: &Path, cases: &[Case]) {
     let before = files(folder);
     let mut failures = Vec::new();
     for case in cases {

@@ -10,3 +10,7 @@ mod networks;
 mod program;
 mod readme;
 mod run;
+mod session;
+mod session_bad_input;
+mod session_radio;
+mod session_report;

@@ -7,13 +7,14 @@ use serde_json::Value;
 use crate::{read, workspace_root};
 
 /// Which workspace crates a crate may use. Nothing points up.
-const ALLOWED_EDGES: [(&str, &[&str]); 6] = [
+const ALLOWED_EDGES: [(&str, &[&str]); 7] = [
     ("gpara", &[]),
     ("gpara-nn", &["gpara"]),
     ("gpara-tasks", &["gpara"]),
     ("gpara-train", &["gpara", "gpara-tasks"]),
     ("gpara-eval", &["gpara", "gpara-tasks"]),
-    ("gpara-cli", &["gpara", "gpara-nn", "gpara-tasks", "gpara-train", "gpara-eval"]),
+    ("gpara-session", &["gpara", "gpara-tasks"]),
+    ("gpara-cli", &["gpara", "gpara-nn", "gpara-tasks", "gpara-train", "gpara-eval", "gpara-session"]),
 ];
 
 /// What the numeric core must not pull in: file formats, networks, async, frameworks.

@@ -1,0 +1,138 @@
+//! `gpara ask`: where to measure next.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use gpara_session::{Answer, AskRequest, Campaign};
+use serde_json::{Value, json};
+
+use crate::console::Console;
+use crate::failure::Outcome;
+use crate::quantity::Cell;
+use crate::session_method::method_of;
+
+/// Say where to measure next; the points stay pending until they are told
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  gpara ask S.gpara -n 8 > points.csv
+  gpara ask S.gpara -n 20 --route --from 0,0 --format geojson
+
+The points go to stdout as CSV: row, col (0-based cells), x, y (centre of the cell), score, the expected drop of the
+weighted risk, and what is predicted for the cell. Measure them, then `gpara tell`.")]
+pub(crate) struct AskArguments {
+    /// The session
+    session: PathBuf,
+    /// Number of points; fewer if budget, candidates or limits leave fewer
+    #[arg(short = 'n', long = "count", default_value_t = 1)]
+    count: usize,
+    /// How points are written; --json is --format json
+    #[arg(long, default_value = "csv")]
+    format: PointFormat,
+    /// Order the points as a short way around obstacles
+    #[arg(long, requires = "from")]
+    route: bool,
+    /// ROW,COL where the route begins
+    #[arg(long, requires = "route")]
+    from: Option<Cell>,
+    /// Largest sum of the points' costs (see `gpara new --cost`; 1 a point without a cost map)
+    #[arg(long)]
+    cost_budget: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PointFormat {
+    /// One line a point, with a header
+    Csv,
+    /// An object with the points and the ask
+    Json,
+    /// A FeatureCollection of points at x, y
+    Geojson,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &AskArguments, console: Console) -> Outcome {
+    let mut campaign = Campaign::open(&arguments.session)?;
+    super::note_migration(&campaign, console);
+    let method = method_of(campaign.settings())?;
+    let route_from = arguments.from.filter(|_| arguments.route).map(|cell| (cell.row, cell.col));
+    let request = AskRequest { count: arguments.count, cost_budget: arguments.cost_budget, route_from };
+    let answer = campaign.ask(&*method, &request)?;
+    if answer.drawn {
+        console.log("note: the prior was drawn and is kept in the session; further asks are quick");
+    }
+    if answer.ask.points.len() < arguments.count {
+        let found = answer.ask.points.len();
+        console
+            .log(&format!("note: {found} of {} points: budget, candidates or limits leave no more", arguments.count));
+    }
+    if let Some(length) = answer.ask.route_length {
+        console.log(&format!("route of {length:.1} cells through {} points", answer.ask.points.len()));
+    }
+    let format = if console.json { PointFormat::Json } else { arguments.format };
+    console.data(&match format {
+        PointFormat::Csv => csv(&answer),
+        PointFormat::Json => format!("{:#}\n", object(&answer)),
+        PointFormat::Geojson => format!("{:#}\n", geojson(&answer)),
+    });
+    Ok(())
+}
+
+fn csv(answer: &Answer) -> String {
+    let mut text = String::from("row,col,x,y,score,expected_risk_drop,predicted,predicted_std\n");
+    for point in &answer.ask.points {
+        let (x, y) = (point.col as f64 + 0.5, point.row as f64 + 0.5);
+        let predicted = point.predicted.map_or(",".to_string(), |(mean, std)| format!("{mean:.4},{std:.4}"));
+        writeln!(
+            text,
+            "{},{},{x},{y},{:.6},{:.6e},{predicted}",
+            point.row, point.col, point.score, point.expected_risk_drop
+        )
+        .expect("writing to a String succeeds");
+    }
+    text
+}
+
+fn properties(answer: &Answer) -> Vec<Value> {
+    let points = answer.ask.points.iter().enumerate();
+    points
+        .map(|(order, point)| {
+            json!({
+                "order": order,
+                "row": point.row,
+                "col": point.col,
+                "x": point.col as f64 + 0.5,
+                "y": point.row as f64 + 0.5,
+                "score": point.score,
+                "expected_risk_drop": point.expected_risk_drop,
+                "predicted": point.predicted.map(|predicted| predicted.0),
+                "predicted_std": point.predicted.map(|predicted| predicted.1),
+            })
+        })
+        .collect()
+}
+
+fn object(answer: &Answer) -> Value {
+    json!({
+        "ask": answer.ask.id,
+        "num_observed": answer.ask.num_observed,
+        "risk": answer.ask.risk,
+        "seconds": answer.ask.seconds,
+        "prior_drawn": answer.drawn,
+        "cost": answer.cost,
+        "route_length": answer.ask.route_length,
+        "points": properties(answer),
+    })
+}
+
+fn geojson(answer: &Answer) -> Value {
+    let features: Vec<Value> = properties(answer)
+        .into_iter()
+        .map(|properties| {
+            let place = [properties["x"].clone(), properties["y"].clone()];
+            let geometry = json!({ "type": "Point", "coordinates": place });
+            json!({ "type": "Feature", "geometry": geometry, "properties": properties })
+        })
+        .collect();
+    json!({ "type": "FeatureCollection", "features": features })
+}

@@ -1,0 +1,78 @@
+//! Maps as bytes in the session file: one byte a cell for flags, a little-endian f64 for numbers.
+
+use std::path::Path;
+
+use gpara::{Grid, Result};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::error::SessionError;
+use crate::scene::Layers;
+
+/// Stores every layer that is there; `pixels` is the grid of the buildings, `cells` of everything else.
+pub(crate) fn store(connection: &Connection, layers: &Layers, pixels: Grid, cells: Grid) -> rusqlite::Result<()> {
+    let flags = [
+        ("valid", cells, &layers.valid),
+        ("buildings", pixels, &layers.buildings),
+        ("candidates", cells, &layers.candidates),
+        ("forbidden", cells, &layers.forbidden),
+    ];
+    for (name, grid, layer) in flags {
+        if let Some(layer) = layer {
+            let content: Vec<u8> = layer.iter().map(|&flag| u8::from(flag)).collect();
+            insert(connection, name, grid, "u8", &content)?;
+        }
+    }
+    for (name, layer) in [("importance", &layers.importance), ("cost", &layers.cost)] {
+        if let Some(layer) = layer {
+            insert(connection, name, cells, "f64", &bytes_of(layer))?;
+        }
+    }
+    Ok(())
+}
+
+fn insert(connection: &Connection, name: &str, grid: Grid, kind: &str, content: &[u8]) -> rusqlite::Result<()> {
+    let mut statement =
+        connection.prepare_cached("INSERT INTO layer (name, rows, cols, kind, content) VALUES (?, ?, ?, ?, ?)")?;
+    statement.execute(params![name, grid.rows(), grid.cols(), kind, content]).map(|_| ())
+}
+
+/// Reads every layer back.
+pub(crate) fn load(connection: &Connection, path: &Path) -> Result<Layers> {
+    let flags = |name| -> Result<Option<Vec<bool>>> {
+        Ok(content(connection, path, name)?.map(|bytes| bytes.into_iter().map(|byte| byte != 0).collect()))
+    };
+    let numbers = |name| -> Result<Option<Vec<f64>>> {
+        content(connection, path, name)?.map(|bytes| numbers_of(&bytes, path)).transpose()
+    };
+    Ok(Layers {
+        valid: flags("valid")?,
+        buildings: flags("buildings")?,
+        candidates: flags("candidates")?,
+        forbidden: flags("forbidden")?,
+        importance: numbers("importance")?,
+        cost: numbers("cost")?,
+    })
+}
+
+fn content(connection: &Connection, path: &Path, name: &str) -> Result<Option<Vec<u8>>> {
+    let read = connection.query_row("SELECT content FROM layer WHERE name = ?", [name], |row| row.get(0)).optional();
+    read.map_err(|source| SessionError::Database { action: "read", path: path.into(), source }.into())
+}
+
+/// Little-endian bytes of numbers.
+pub(crate) fn bytes_of(values: &[f64]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+/// Numbers from little-endian bytes.
+///
+/// # Errors
+/// `Incompatible` if the bytes are not a whole number of numbers.
+pub(crate) fn numbers_of(bytes: &[u8], path: &Path) -> Result<Vec<f64>> {
+    let (numbers, rest) = bytes.as_chunks::<8>();
+    if !rest.is_empty() {
+        let what = format!("a map of {} bytes is not a whole number of values", bytes.len());
+        return Err(SessionError::Damaged { path: path.into(), what }.into());
+    }
+    Ok(numbers.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect())
+}

@@ -1,0 +1,10 @@
+//! Whole campaigns over files: asks, tells, limits, forecasts, leave-one-out.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic, and helpers of tests are not marked as tests")]
+
+mod ask;
+mod constraints;
+mod forecast;
+mod leave_one_out;
+mod program;
+mod tell;
