@@ -2,7 +2,6 @@
 //! half a file.
 
 pub(crate) mod ascii_grid;
-mod cells;
 mod counts;
 mod csv_grid;
 mod delimited;
@@ -19,13 +18,12 @@ mod resize;
 mod whole;
 pub(crate) mod world_file;
 
-pub use cells::read_cells;
 pub use counts::{Counts, FirstCells};
 pub(crate) use delimited::Records;
 pub use limits::{MAX_CELLS, MAX_FILE_BYTES};
 pub(crate) use limits::{announced_grid, check_expansion, check_num_values, read_file};
-pub(crate) use mask::encode_mask;
 pub use map_files::{write_csv_grid, write_npy_stack};
+pub(crate) use mask::encode_mask;
 pub use mask::{MaskFile, MaskUse};
 pub(crate) use npy::encode as encode_npy;
 pub use npy::write_npy;

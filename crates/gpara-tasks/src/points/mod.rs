@@ -1,6 +1,7 @@
 //! Points: measurements in CSV, Parquet and GeoJSON files, their cells, many samples in one cell, points going out.
 
 mod bins;
+mod cells;
 mod columns;
 mod error;
 mod geojson;
@@ -16,6 +17,7 @@ mod write;
 mod tests;
 
 pub use bins::{BinReport, BinSettings, BinnedPoint, bin_samples};
+pub use cells::read_cells;
 pub use columns::{PointColumns, Role};
 pub use on_raster::points_on_raster;
 pub use place::{Point, PointReader, PointRows, read_points};
