@@ -5,6 +5,7 @@
 
 use std::alloc::System;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use arbtest::arbitrary::{Result, Unstructured};
 use arbtest::arbtest;
@@ -21,6 +22,9 @@ const CAP_BYTES: usize = 512 << 20;
 
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, CAP_BYTES);
+
+/// The tests share the allocator and its limit.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Time a test of one reader takes in an ordinary run.
 const ORDINARY_MS: u64 = 900;
@@ -104,6 +108,7 @@ fn damaged(u: &mut Unstructured<'_>, seeds: &[Vec<u8>]) -> Result<Vec<u8>> {
 }
 
 fn fuzz(budget_ms: u64) {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     for (name, seeds) in readers() {
         for seed in &seeds {
             read(name, seed).unwrap_or_else(|error| panic!("the seed of {name} does not read: {error}"));
@@ -136,6 +141,7 @@ fn fuzz_damaged_files_for_long() {
 
 #[test]
 fn bombs_and_absurd_sizes_are_refused_within_little_memory() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let before = ALLOCATOR.allocated();
     for (name, bytes, expected) in seeds::bombs() {
         ALLOCATOR.set_limit(ALLOCATOR.allocated() + (64 << 20)).expect("the limit is above what is allocated");

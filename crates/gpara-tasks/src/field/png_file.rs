@@ -201,10 +201,10 @@ mod tests {
     use gpara::ErrorKind;
 
     use super::*;
-    use crate::field::Field;
+    use crate::field::{Field, Raster, RasterOptions};
 
     #[test]
-    fn reading_back_a_16_bit_png_is_within_half_a_step() {
+    fn users_10_reading_back_a_16_bit_png_is_within_half_a_step() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("gain.png");
         let grid = Grid::new(13, 7).unwrap();
@@ -246,6 +246,25 @@ mod tests {
         let field = Field::read(&path, Some(PngScale::per_unit(100.0).unwrap())).unwrap();
         assert_eq!(field.values(), [0.1, 2.5]);
         assert!(PngScale::per_unit(0.0).is_err());
+    }
+
+    #[test]
+    fn users_08_scale_by_floor_and_range_reaches_white_in_both_depths() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gain.png");
+        let options =
+            RasterOptions { scale: Some(GrayScale::Range { floor: -147.0, range: 99.16 }), ..RasterOptions::default() };
+        image::GrayImage::from_vec(2, 1, vec![0, 255]).unwrap().save(&path).unwrap();
+        let eight = Raster::read(&path, &options).unwrap();
+        image::ImageBuffer::<image::Luma<u16>, _>::from_vec(2, 1, vec![0, 65535]).unwrap().save(&path).unwrap();
+        let sixteen = Raster::read(&path, &options).unwrap();
+        for raster in [&eight, &sixteen] {
+            let [low, high] = raster.field.values() else { panic!("two cells") };
+            assert!((low + 147.0).abs() < 1e-12 && (high + 47.84).abs() < 1e-9, "{low} {high}");
+        }
+        // The scale that was used is told, so that it can be recorded.
+        assert_eq!(eight.scale.unwrap().step(), 99.16 / 255.0);
+        assert_eq!(sixteen.scale.unwrap().step(), 99.16 / 65535.0);
     }
 
     #[test]

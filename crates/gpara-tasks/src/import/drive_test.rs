@@ -160,7 +160,8 @@ fn grid_around(places: &[(f64, f64)], settings: &DriveTestSettings, crs: Option<
     let (first_col, last_col) = ((min_x / size).floor() - margin, (max_x / size).floor() + margin);
     let (first_row, last_row) = ((max_y / size).floor() + 1.0 + margin, (min_y / size).floor() - margin);
     let (cols, rows) = (last_col - first_col + 1.0, first_row - last_row + 1.0);
-    if !(rows * cols <= MAX_CELLS as f64) {
+    // Places at the end of the number range give infinite or undefined counts.
+    if (rows * cols).is_nan() || rows * cols > MAX_CELLS as f64 {
         let (width, height) = (max_x - min_x, max_y - min_y);
         return Err(ImportError::Span { width, height, size, limit: MAX_CELLS }.into());
     }

@@ -64,6 +64,15 @@ pub struct PointColumns {
     given: Vec<(Role, String)>,
 }
 
+/// What is read from a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Measurements: a place, a value, perhaps sigma.
+    Samples,
+    /// Places alone, such as candidates.
+    Places,
+}
+
 /// Two columns that tell where a point is.
 pub(super) type Pair = (Role, Role);
 
@@ -73,8 +82,10 @@ const PAIRS: [Pair; 3] = [(Role::Row, Role::Col), (Role::X, Role::Y), (Role::Lat
 /// Where the columns of one file are.
 pub(super) struct FoundColumns {
     pub(super) pair: Pair,
-    /// Of the first and second column of the pair and the value.
-    pub(super) needed: [usize; 3],
+    /// Of the first and second column of the pair.
+    pub(super) place: [usize; 2],
+    /// None if only places are read.
+    pub(super) value: Option<usize>,
     pub(super) sigma: Option<usize>,
 }
 
@@ -91,7 +102,7 @@ impl PointColumns {
     }
 
     /// Finds the columns in a header: a pair that was named by hand, or else the first whole pair.
-    pub(super) fn find(&self, header: &[String], path: &Path) -> Result<FoundColumns> {
+    pub(super) fn find(&self, header: &[String], path: &Path, content: Content) -> Result<FoundColumns> {
         let missing = |role: Role| {
             let found = header.iter().map(|column| format!("`{column}`")).collect::<Vec<_>>().join(", ");
             let column = self.given(role).unwrap_or(role.names()[0]).to_string();
@@ -105,12 +116,16 @@ impl PointColumns {
         let pair = pair.or_else(|| PAIRS.into_iter().find(|pair| has(pair.0) && has(pair.1)));
         // A file with half a pair misses the other half.
         let pair = pair.or_else(|| PAIRS.into_iter().find(|pair| has(pair.0) || has(pair.1))).unwrap_or(PAIRS[0]);
-        let needed = [need(pair.0)?, need(pair.1)?, need(Role::Value)?];
+        let place = [need(pair.0)?, need(pair.1)?];
+        if content == Content::Places {
+            return Ok(FoundColumns { pair, place, value: None, sigma: None });
+        }
+        let value = Some(need(Role::Value)?);
         let sigma = match self.given(Role::Sigma) {
             Some(_) => Some(need(Role::Sigma)?),
             None => self.position(Role::Sigma, header, path)?,
         };
-        Ok(FoundColumns { pair, needed, sigma })
+        Ok(FoundColumns { pair, place, value, sigma })
     }
 
     /// The position of a column, by the name given by hand or the usual ones.

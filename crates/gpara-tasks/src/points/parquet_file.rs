@@ -1,5 +1,6 @@
 //! Parquet: a flat table with columns of numbers.
 
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -8,16 +9,25 @@ use parquet::basic::Type as PhysicalType;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use super::error::PointError;
 use super::samples::{Collector, Entry};
+use crate::field::check_expansion;
 
 /// Rows read at once.
 const BATCH: usize = 4096;
 
 /// Reads the rows of all row groups.
+///
+/// The decoder asserts what damaged metadata can break; such a panic is the file's fault and becomes an error.
 pub(super) fn read(bytes: &[u8], path: &Path, collector: &mut Collector<'_>) -> Result<()> {
+    std::panic::catch_unwind(AssertUnwindSafe(|| read_rows(bytes, path, collector)))
+        .unwrap_or_else(|_| Err(PointError::content(path, "not a readable Parquet (the decoder gave up)").into()))
+}
+
+fn read_rows(bytes: &[u8], path: &Path, collector: &mut Collector<'_>) -> Result<()> {
     let broken = |error: ParquetError| PointError::content(path, format!("not a readable Parquet ({error})"));
     let reader = SerializedFileReader::new(Bytes::copy_from_slice(bytes)).map_err(broken)?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
@@ -37,6 +47,9 @@ pub(super) fn read(bytes: &[u8], path: &Path, collector: &mut Collector<'_>) -> 
     let mut number = 0;
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group).map_err(broken)?;
+        for &column in &wanted {
+            check_size(path, group.metadata().column(column), bytes.len())?;
+        }
         let columns = wanted
             .iter()
             .map(|&column| {
@@ -56,6 +69,17 @@ pub(super) fn read(bytes: &[u8], path: &Path, collector: &mut Collector<'_>) -> 
             collector.row(number, &entries);
         }
     }
+    Ok(())
+}
+
+/// Refuses a column chunk that lies outside of the file, or announces more than its compression can reach.
+fn check_size(path: &Path, chunk: &ColumnChunkMetaData, file_length: usize) -> Result<()> {
+    let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
+    let range = u64::try_from(start).ok().zip(u64::try_from(chunk.compressed_size()).ok());
+    let end = range.and_then(|(start, length)| start.checked_add(length)).filter(|&end| end <= file_length as u64);
+    let sizes = u64::try_from(chunk.uncompressed_size()).ok().filter(|_| end.is_some());
+    let announced = sizes.ok_or_else(|| PointError::content(path, "a column lies outside of the file"))?;
+    check_expansion(path, announced, file_length)?;
     Ok(())
 }
 

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use gpara::{Result, ValidMask};
 
 use super::columns::PointColumns;
+use super::error::PointError;
 use super::samples::{Position, RefusedRow, Sample, SampleRows, SampleRules, refuse_any};
+use crate::field::read_file;
 use crate::geo::{Georeference, Projection};
 
 /// One measured point of a file.
@@ -106,6 +108,20 @@ impl<'a> PointReader<'a> {
     /// As [`read`](Self::read).
     pub fn decode(&self, bytes: &[u8], path: &Path) -> Result<PointRows> {
         self.place(SampleRows::decode(bytes, path, &self.columns, self.rules)?)
+    }
+
+    /// Reads the cells of a file of places, with or without values: candidates, for example. A place that is there twice
+    /// is in the result twice.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); `InvalidInput` also with the first row that is not a valid cell, or if there is no row.
+    pub fn read_cells(&self, path: &Path) -> Result<Vec<usize>> {
+        let rows = SampleRows::decode_places(&read_file(path)?, path, &self.columns)?;
+        let points = self.place(rows)?.all()?;
+        if points.is_empty() {
+            return Err(PointError::content(path, "it holds no cells").into());
+        }
+        Ok(points.into_iter().map(|point| point.node).collect())
     }
 
     /// Finds the cells of samples.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gpara::Result;
 
-use super::columns::{FoundColumns, PointColumns, Role};
+use super::columns::{Content, FoundColumns, PointColumns, Role};
 use super::error::PointError;
 use super::{geojson, table};
 use crate::field::read_file;
@@ -96,6 +96,21 @@ impl SampleRows {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn decode(bytes: &[u8], path: &Path, columns: &PointColumns, rules: SampleRules) -> Result<Self> {
+        Self::decode_content(bytes, path, columns, rules, Content::Samples)
+    }
+
+    /// The places of a file that need not have values; each sample has the value 0.
+    pub(super) fn decode_places(bytes: &[u8], path: &Path, columns: &PointColumns) -> Result<Self> {
+        Self::decode_content(bytes, path, columns, SampleRules::default(), Content::Places)
+    }
+
+    fn decode_content(
+        bytes: &[u8],
+        path: &Path,
+        columns: &PointColumns,
+        rules: SampleRules,
+        content: Content,
+    ) -> Result<Self> {
         if let Some(sigma) = rules.default_sigma.filter(|sigma| !(sigma.is_finite() && *sigma >= 0.0)) {
             return Err(PointError::Setting { name: "sigma", value: sigma, allowed: "finite and at least 0" }.into());
         }
@@ -103,6 +118,7 @@ impl SampleRows {
         let mut collector = Collector {
             columns,
             rules,
+            content,
             found: None,
             rows: Self { path: path.into(), item: ending.item(), samples: Vec::new(), refused: Vec::new() },
         };
@@ -178,15 +194,16 @@ pub(super) enum Entry {
 pub(super) struct Collector<'a> {
     columns: &'a PointColumns,
     rules: SampleRules,
+    content: Content,
     found: Option<FoundColumns>,
     rows: SampleRows,
 }
 
 impl Collector<'_> {
-    /// The positions of the wanted columns: two of the place, the value, and sigma if there is one.
+    /// The positions of the wanted columns: two of the place, the value unless places are read, and sigma if there is one.
     pub(super) fn header(&mut self, names: &[String]) -> Result<Vec<usize>> {
-        let found = self.columns.find(names, &self.rows.path)?;
-        let wanted = found.needed.into_iter().chain(found.sigma).collect();
+        let found = self.columns.find(names, &self.rows.path, self.content)?;
+        let wanted = found.place.into_iter().chain(found.value).chain(found.sigma).collect();
         self.found = Some(found);
         Ok(wanted)
     }
@@ -206,12 +223,13 @@ impl Collector<'_> {
 
     fn sample(&self, line: u64, entries: &[Entry]) -> Result<Sample, String> {
         let found = self.found.as_ref().expect("formats give the header before the rows");
-        let [first, second, value, sigma @ ..] = entries else { return Err("it has too few values".into()) };
+        let [first, second, values @ ..] = entries else { return Err("it has too few values".into()) };
         let position = match found.pair {
             (Role::Row, _) => Position::Cell { row: index(first, "row")?, col: index(second, "col")? },
             (Role::X, _) => Position::World { x: finite(first, "x")?, y: finite(second, "y")? },
             _ => Position::LatLon { lat: finite(first, "latitude")?, lon: finite(second, "longitude")? },
         };
+        let [value, sigma @ ..] = values else { return Ok(Sample { line, position, value: 0.0, sigma: None }) };
         let value = finite(value, "value")?;
         if self.rules.positive_only && value <= 0.0 {
             return Err(format!("value is {value}, it must be above 0 (0 means missing)"));

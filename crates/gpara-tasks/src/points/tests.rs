@@ -161,6 +161,24 @@ fn columns_named_by_hand_win_and_doubled_names_are_refused() {
     assert_eq!("height".parse::<Role>().unwrap_err().kind(), ErrorKind::InvalidInput);
 }
 
+#[test]
+fn cells_are_read_without_values_and_a_bad_one_refuses_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("candidates.csv");
+    let valid = all_valid(3, 4);
+    let cells = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        PointReader::new(&valid).read_cells(&path)
+    };
+    assert_eq!(cells("name;col;row\na;3;2\nb;0;1\n").unwrap(), [11, 4]);
+    assert_eq!(cells("x,y,value\n0.5,2.5,\n").unwrap(), [8]);
+    for (text, says) in [("row,col\n0,0\n0,4\n", "line 3"), ("row\n0\n", "`col`"), ("row,col\n", "no cells")] {
+        let error = cells(text).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}
+
 fn zone_32() -> Georeference {
     Georeference::north_up(431_000.0, 5_412_000.0, 10.0, Some(Crs::Epsg(32_632))).unwrap()
 }
@@ -273,6 +291,39 @@ fn users_11_the_same_measurements_in_csv_npy_and_png16_are_the_same_points() {
     let inner = ValidMask::new(grid, flags).unwrap();
     assert_eq!(points_on_raster(&png, Some(&mask), &inner).unwrap_err().kind(), ErrorKind::InvalidInput);
     assert_eq!(points_on_raster(&png, None, &inner).unwrap().len(), 4);
+}
+
+#[test]
+fn users_14_flipped_and_transposed_inputs_give_flipped_and_transposed_cells() {
+    let grid = Grid::new(3, 5).unwrap();
+    let values: Vec<f64> = (0..15).map(|node| if node % 4 == 1 { f64::from(node) } else { f64::NAN }).collect();
+    let cells = |rows: usize, cols: usize, values: Vec<f64>, back: &dyn Fn(usize, usize) -> (usize, usize)| {
+        let grid = Grid::new(rows, cols).unwrap();
+        let field = Field::new(grid, values).unwrap();
+        let points = points_on_raster(&field, None, &ValidMask::all(grid)).unwrap();
+        let mut cells: Vec<_> = points
+            .iter()
+            .map(|point| {
+                let (row, col) = grid.row_col(point.node);
+                (back(row, col), point.value.to_bits())
+            })
+            .collect();
+        cells.sort_unstable();
+        cells
+    };
+    let moved = |rows: usize, cols: usize, from: &dyn Fn(usize, usize) -> (usize, usize)| -> Vec<f64> {
+        let at = |node: usize| {
+            let (row, col) = from(node / cols, node % cols);
+            values[grid.node(row, col)]
+        };
+        (0..rows * cols).map(at).collect()
+    };
+    let plain = cells(3, 5, values.clone(), &|row, col| (row, col));
+    assert_eq!(plain.len(), 4);
+    let flip = |row: usize, col: usize| (2 - row, col);
+    assert_eq!(cells(3, 5, moved(3, 5, &flip), &flip), plain);
+    let transpose = |row: usize, col: usize| (col, row);
+    assert_eq!(cells(5, 3, moved(5, 3, &transpose), &transpose), plain);
 }
 
 fn all_marked(grid: Grid) -> MaskFile {

@@ -12,6 +12,8 @@ use gpara_tasks::units::Unit;
 
 const GRID: (usize, usize) = (5, 7);
 
+const POINT_COLUMNS: &[(&str, &[f64])] = &[("value", &[1.5, -2.0, 3.25]), ("sigma", &[0.5, 0.0, 1.0])];
+
 fn place() -> Georeference {
     Georeference::north_up(431_000.0, 5_412_000.0, 10.0, Some(Crs::Epsg(32_632))).expect("a place")
 }
@@ -30,8 +32,7 @@ fn written(name: &str) -> Vec<u8> {
 
 fn points() -> PointOutput<'static> {
     let grid = Grid::new(GRID.0, GRID.1).expect("a grid");
-    let columns = &[("value", &[1.5, -2.0, 3.25][..]), ("sigma", &[0.5, 0.0, 1.0][..])];
-    PointOutput { grid, georeference: place(), nodes: &[0, 17, 34], columns }
+    PointOutput { grid, georeference: place(), nodes: &[0, 17, 34], columns: POINT_COLUMNS }
 }
 
 pub(crate) fn png() -> Vec<Vec<u8>> {
@@ -60,7 +61,7 @@ pub(crate) fn geotiff() -> Vec<Vec<u8>> {
     encoder
         .write_image::<tiff::encoder::colortype::Gray64Float>(3, 2, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
         .expect("a picture");
-    vec![written("a.tif"), file.into_inner(), lzw.into_inner()]
+    vec![written("a.tif"), file.into_inner(), lzw.into_inner(), include_bytes!("../data/gdal_tiles.tif").to_vec()]
 }
 
 pub(crate) fn ascii_grid() -> Vec<Vec<u8>> {
@@ -159,7 +160,7 @@ pub(crate) fn bombs() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let asc = "ncols 16000\nnrows 16000\nxllcorner 0\nyllcorner 0\ncellsize 1\n1 2 3\n";
     vec![
         ("a.png", png_of(60_000, 60_000, &[0; 100]), "cells, at most"),
-        ("a.png", png_of(u32::MAX >> 1, u32::MAX >> 1, &[0; 100]), "cells, at most"),
+        ("a.png", png_of(u32::MAX >> 1, u32::MAX >> 1, &[0; 100]), "limits are exceeded"),
         ("a.png", png_of(16_000, 16_000, &[0; 100]), "cannot hold them"),
         ("a.npy", npy_of("(100000, 100000)"), "cells, at most"),
         ("a.npy", npy_of("(16000, 16000)"), "are announced"),

@@ -75,6 +75,18 @@ mod tests {
     }
 
     #[test]
+    fn tiles_and_predictor_of_gdal_are_read() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/gdal_tiles.tif");
+        let (field, place) = decode(&std::fs::read(&path).unwrap(), &path).unwrap();
+        assert_eq!(field.grid(), Grid::new(17, 33).unwrap());
+        for (node, &value) in field.values().iter().enumerate() {
+            assert!(value == 0.25 * node as f64 - 50.0 || (node == 3 * 33 + 4 && value.is_nan()), "{node}: {value}");
+        }
+        let affine = Affine::new([600_000.0, 20.0, 0.0, 5_500_000.0, 0.0, -10.0]).unwrap();
+        assert_eq!(place, Some(Georeference::new(affine, Some(Crs::Epsg(25_832)))));
+    }
+
+    #[test]
     fn what_cannot_be_read_as_one_band_of_values_is_refused() {
         let scaled = integers(|tags| {
             let xml = "<GDALMetadata><Item name=\"SCALE\" sample=\"0\" role=\"scale\">0.1</Item></GDALMetadata>";

@@ -81,17 +81,33 @@ fn numbers(result: DecodingResult) -> (Vec<f64>, bool) {
 
 /// The text of a tag, empty if it is missing or no text.
 fn text(decoder: &mut Decoder<Cursor<&[u8]>>, tag: Tag) -> String {
+    if !fits(decoder, tag) {
+        return String::new();
+    }
     let value = decoder.find_tag(tag).ok().flatten();
     value.and_then(|value| value.into_string().ok()).unwrap_or_default()
 }
 
+/// Whether the announced values of a tag can be in the file at all: the decoder reserves memory for them first.
+fn fits(decoder: &mut Decoder<Cursor<&[u8]>>, tag: Tag) -> bool {
+    let length = decoder.inner().get_ref().len() as u64;
+    decoder.image_ifd().find_entry(tag).is_none_or(|entry| entry.count() <= length)
+}
+
 fn numbers_of(decoder: &mut Decoder<Cursor<&[u8]>>, tag: Tag) -> Option<Vec<f64>> {
+    if !fits(decoder, tag) {
+        return None;
+    }
     decoder.find_tag(tag).ok().flatten()?.into_f64_vec().ok()
 }
 
 /// The transform and system of the file; none without a transform.
 fn georeference(decoder: &mut Decoder<Cursor<&[u8]>>) -> Result<Option<Georeference>> {
-    let directory = decoder.find_tag(Tag::GeoKeyDirectoryTag).ok().flatten();
+    let directory = if fits(decoder, Tag::GeoKeyDirectoryTag) {
+        decoder.find_tag(Tag::GeoKeyDirectoryTag).ok().flatten()
+    } else {
+        None
+    };
     let directory = directory.and_then(|value| value.into_u16_vec().ok()).unwrap_or_default();
     let keys = Keys::parse(&directory, &text(decoder, Tag::GeoAsciiParamsTag));
     let Some(mut coefficients) = transform(decoder) else { return Ok(None) };
