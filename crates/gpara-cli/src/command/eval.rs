@@ -147,7 +147,7 @@ impl Experiment for Runner<'_> {
             let started = Instant::now();
             run_to_end(&mut session, &mut model, &mut source, &mut |_| Ok(()))?;
             let seconds = started.elapsed().as_secs_f64();
-            let input = LoopInput { parts: &parts, context: &scene.context, truth: &scene.truth, settings, seeds };
+            let input = LoopInput { parts: &parts, context: &scene.context, truth: &scene.truth, zero: None, settings, seeds };
             let scored = reconstruct_scored(&input, session.observations())?;
             let mut score = scored.score;
             score.seconds += seconds;

@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub(crate) mod demo;
+mod demo_scenes;
 pub(crate) mod eval;
 mod eval_config;
 pub(crate) mod inspect;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use clap::ValueEnum;
 use gpara::{
     AcquisitionModel, Context, Denoiser, EdgeAware, EnsembleCache, FarthestPoint, FirstPoint, GaussianReconstructor,
-    GaussianSettings, Gpara, GparaSettings, GraphDescriptor, GraphPredictor, MaxVariance, MeanReconstructor,
+    GaussianSettings, Gpara, GparaSettings, GraphDescriptor, GraphPredictor, Guided, MaxVariance, MeanReconstructor,
     MeanSettings, NoiseSchedule, Observations, Policy, Posterior, PriorEnsemble, PriorMean, Random, Reconstruction,
     ReconstructionInput, Reconstructor, ResidualPrecision, SamplerSettings, SeedTree, StdScale, StdSource,
     TrajectoryReconstructor, TrajectorySettings, UniformGraph, ZeroScorer, sample_prior,
@@ -242,6 +242,15 @@ fn residual_precision(
     let conductances = match preset.graph {
         Graph::Uniform => UniformGraph.predict(&descriptor)?,
         Graph::EdgeAware => EdgeAware::default().predict(&descriptor)?,
+        Graph::Guided { scale } => {
+            let luminance = gpara_tasks::depth::luminance(context).ok_or_else(|| {
+                Failure::input(
+                    format!("preset `{}`: a guided graph needs the context channels red, green and blue", preset.name),
+                    "it is made for scenes with a picture, such as `gpara demo depth`",
+                )
+            })?;
+            Guided::new(luminance, scale)?.predict(&descriptor)?
+        }
     };
     Ok(ResidualPrecision::new(conductances, preset.residual_precision, preset.graph_coupling)?)
 }

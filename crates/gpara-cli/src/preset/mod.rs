@@ -13,10 +13,12 @@ pub(crate) use build::{MethodParts, PolicyChoice, Task, check_available};
 use raw::RawPreset;
 
 /// Name and text of each embedded preset.
-pub(crate) const EMBEDDED_PRESETS: [(&str, &str); 3] = [
+pub(crate) const EMBEDDED_PRESETS: [(&str, &str); 5] = [
     ("paper", include_str!("../../../../configs/preset_paper.toml")),
     ("best", include_str!("../../../../configs/preset_best.toml")),
     ("gaussian", include_str!("../../../../configs/preset_gaussian.toml")),
+    ("best-depth", include_str!("../../../../configs/preset_best_depth.toml")),
+    ("gaussian-depth", include_str!("../../../../configs/preset_gaussian_depth.toml")),
 ];
 
 /// The settings of a run, checked.
@@ -64,12 +66,17 @@ pub(crate) enum Prior {
 }
 
 /// The graph that couples residuals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Graph {
     /// Every allowed edge alike.
     Uniform,
     /// Weaker across jumps of the prior's moments.
     EdgeAware,
+    /// Weaker across edges of the scene's picture.
+    Guided {
+        /// Difference of luminance, of 1, that weakens an edge by 1/e.
+        scale: f64,
+    },
 }
 
 /// How points are chosen.
@@ -123,6 +130,13 @@ impl Preset {
             )
         })?;
         Self::parse(name, text)
+    }
+
+    /// The embedded preset of that name for a task: `NAME-TASK` where there is one, else `NAME`.
+    pub(crate) fn for_task(name: &str, task: &str) -> Outcome<Self> {
+        let special = format!("{name}-{task}");
+        let known = EMBEDDED_PRESETS.iter().any(|(known, _)| *known == special);
+        Self::embedded(if known { &special } else { name })
     }
 
     /// Names of the networks it uses.

@@ -42,6 +42,8 @@ enum RawPrior {
 #[serde(deny_unknown_fields)]
 struct RawGraph {
     kind: RawGraphKind,
+    /// Only of kind `guided`.
+    scale: Option<f64>,
     residual_precision: f64,
     graph_coupling: f64,
 }
@@ -51,6 +53,7 @@ struct RawGraph {
 enum RawGraphKind {
     Uniform,
     EdgeAware,
+    Guided,
 }
 
 #[derive(Debug, Deserialize)]
@@ -140,9 +143,15 @@ impl RawPreset {
     /// Names the first key whose value is not allowed, the value, and what is.
     pub(super) fn check(self, name: &str, text: &str) -> Outcome<Preset> {
         let prior = self.prior.check()?;
-        let graph = match self.graph.kind {
-            RawGraphKind::Uniform => Graph::Uniform,
-            RawGraphKind::EdgeAware => Graph::EdgeAware,
+        let graph = match (self.graph.kind, self.graph.scale) {
+            (RawGraphKind::Uniform, None) => Graph::Uniform,
+            (RawGraphKind::EdgeAware, None) => Graph::EdgeAware,
+            (RawGraphKind::Guided, Some(scale)) => {
+                positive("graph.scale", scale)?;
+                Graph::Guided { scale }
+            }
+            (RawGraphKind::Guided, None) => return Err(refused("graph.scale", "nothing", "needed by kind `guided`")),
+            (_, Some(scale)) => return Err(refused("graph.scale", scale, "only with kind `guided`")),
         };
         positive("graph.residual_precision", self.graph.residual_precision)?;
         not_negative("graph.graph_coupling", self.graph.graph_coupling)?;
@@ -152,11 +161,16 @@ impl RawPreset {
         let acquisition = self.acquisition.check()?;
         let reconstruct = self.reconstruct.check()?;
         let gaussian = matches!(prior, Prior::Gaussian { .. });
-        if gaussian != (reconstruct == Reconstruct::Gaussian) {
+        let by_samples = match &reconstruct {
+            Reconstruct::Trajectories { .. } => true,
+            Reconstruct::MeanNetwork { std, .. } => *std == StdSource::Ensemble,
+            Reconstruct::Gaussian => false,
+        };
+        if (gaussian && by_samples) || (!gaussian && reconstruct == Reconstruct::Gaussian) {
             return Err(refused(
                 "reconstruct.kind",
                 "that kind",
-                "`gaussian` goes with prior.kind = \"gaussian\", and only with it",
+                "`gaussian` goes with prior.kind = \"gaussian\"; trajectories and an ensemble's std need a network",
             ));
         }
         if gaussian && acquisition.risk != RiskRule::Uniform {
