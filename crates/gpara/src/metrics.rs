@@ -56,7 +56,11 @@ pub fn relative_errors_over_valid(estimate: &[f64], truth: &[f64], valid: &Valid
     for node in valid.nodes().filter(|&node| truth[node] > 0.0) {
         relative += (estimate[node] - truth[node]).abs() / truth[node];
         // An estimate of 0 or below is not within any ratio of a positive truth.
-        let ratio = if estimate[node] > 0.0 { (estimate[node] / truth[node]).max(truth[node] / estimate[node]) } else { f64::INFINITY };
+        let ratio = if estimate[node] > 0.0 {
+            (estimate[node] / truth[node]).max(truth[node] / estimate[node])
+        } else {
+            f64::INFINITY
+        };
         within += usize::from(ratio < DELTA1_RATIO);
         num_cells += 1;
     }

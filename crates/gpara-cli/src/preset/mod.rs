@@ -66,7 +66,7 @@ pub(crate) enum Prior {
 }
 
 /// The graph that couples residuals.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Graph {
     /// Every allowed edge alike.
     Uniform,
@@ -76,6 +76,11 @@ pub(crate) enum Graph {
     Guided {
         /// Difference of luminance, of 1, that weakens an edge by 1/e.
         scale: f64,
+    },
+    /// By a trained network.
+    Network {
+        /// Its name in `models/`.
+        model: String,
     },
 }
 
@@ -94,6 +99,8 @@ pub(crate) struct Acquisition {
     pub(crate) noise_std: f64,
     /// beta_acq.
     pub(crate) score_bound: f64,
+    /// Name in `models/` of the scorer network; none: the analytic utility as it is.
+    pub(crate) scorer: Option<String>,
 }
 
 /// How the field is reconstructed.
@@ -149,7 +156,11 @@ impl Preset {
             Reconstruct::MeanNetwork { model, .. } => Some(model.as_str()),
             Reconstruct::Trajectories { .. } | Reconstruct::Gaussian => None,
         };
-        prior.into_iter().chain(mean).collect()
+        let graph = match &self.graph {
+            Graph::Network { model } => Some(model.as_str()),
+            _ => None,
+        };
+        prior.into_iter().chain(mean).chain(graph).chain(self.acquisition.scorer.as_deref()).collect()
     }
 
     /// SHA-256 of each network it uses.
@@ -238,5 +249,28 @@ mod tests {
             let failure = Preset::parse("changed", &text.replacen(from, to, 1)).unwrap_err().to_string();
             assert!(failure.contains(named) && failure.contains("hint: "), "{failure}");
         }
+    }
+
+    #[test]
+    fn task_takes_its_own_preset_where_there_is_one() {
+        let name = |preset, task| Preset::for_task(preset, task).unwrap().name;
+        assert_eq!(name("gaussian", "depth"), "gaussian-depth");
+        assert_eq!(name("gaussian", "radio"), "gaussian");
+        assert_eq!(name("paper", "depth"), "paper");
+        assert_eq!(Preset::embedded("best-depth").unwrap().model_names(), ["depth-best-mean"]);
+    }
+
+    #[test]
+    fn graph_and_scorer_networks_are_named_by_the_preset() {
+        let (_, text) = EMBEDDED_PRESETS[0];
+        let text = text.replace("kind = \"uniform\"", "kind = \"network\"\nmodel = \"my-graph\"");
+        let text = text.replace("score_bound = 0.0", "score_bound = 2.0\nscorer = \"my-scorer\"");
+        let preset = Preset::parse("mine", &text).unwrap();
+        assert_eq!(preset.model_names(), ["radio-paper-prior", "my-graph", "my-scorer"]);
+        assert_eq!(preset.graph, Graph::Network { model: "my-graph".into() });
+        let refused = |from: &str, to: &str| Preset::parse("mine", &text.replace(from, to)).unwrap_err().to_string();
+        assert!(refused("model = \"my-graph\"", "").contains("graph.kind = Network"));
+        assert!(refused("score_bound = 2.0", "score_bound = 0.0").contains("acquisition.score_bound"));
+        assert!(refused("kind = \"network\"", "kind = \"uniform\"").contains("graph.kind = Uniform"));
     }
 }

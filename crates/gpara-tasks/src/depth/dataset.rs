@@ -59,8 +59,7 @@ impl DepthDataset {
     /// `Io` if `split.json` cannot be read, `InvalidInput` if it lacks a list or a frame is in both.
     pub fn open(root: &Path) -> Result<Self> {
         let path = root.join("split.json");
-        let text =
-            std::fs::read_to_string(&path).map_err(|source| DepthError::Read { path: path.clone(), source })?;
+        let text = std::fs::read_to_string(&path).map_err(|source| DepthError::Read { path: path.clone(), source })?;
         let split: SplitFile = serde_json::from_str(&text)
             .map_err(|error| DepthError::Json { path: path.clone(), reason: error.to_string() })?;
         if let Some(frame) = split.train.iter().find(|frame| split.test.contains(frame)) {
@@ -162,7 +161,10 @@ mod tests {
         assert_eq!(DepthDataset::open(folder.path()).unwrap_err().kind(), ErrorKind::Io);
         let dataset = dataset(folder.path());
         let kind = |id: &str| dataset.load(id).unwrap_err().kind();
-        assert_eq!((kind("7"), kind("../7"), kind("0003")), (ErrorKind::InvalidInput, ErrorKind::InvalidInput, ErrorKind::Io));
+        assert_eq!(
+            (kind("7"), kind("../7"), kind("0003")),
+            (ErrorKind::InvalidInput, ErrorKind::InvalidInput, ErrorKind::Io)
+        );
         image::GrayImage::new(3, 2).save(folder.path().join("depth/0007.png")).unwrap();
         assert_eq!(kind("0007"), ErrorKind::InvalidInput, "8-bit depth");
         ImageBuffer::<Luma<u16>, _>::new(2, 2).save(folder.path().join("depth/0007.png")).unwrap();
