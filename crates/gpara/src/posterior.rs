@@ -11,7 +11,8 @@ use crate::grid::Grid;
 use crate::observations::Observations;
 use crate::precision::{PosteriorPrecision, ResidualPrecision};
 use crate::risk::RiskWeights;
-use crate::solve::{Factor, MeanSolver, SolveInfo, Stop, StoppingNorm, jacobi, pcg};
+use crate::solve::{Diagonal, Factor, MeanSolver, Multigrid, SolveInfo, Stop, Stopping, StoppingNorm};
+use crate::solve::{chebyshev, jacobi, measure, pcg};
 use crate::value_range::ValueRange;
 
 /// N(m_S, Sigma_S) with Sigma_S = A_S^-1 for one graph and one set of measurements.
@@ -23,7 +24,19 @@ pub struct Posterior {
     precision: PosteriorPrecision,
     observations: Observations,
     factor: OnceLock<Factor>,
+    multigrid: OnceLock<MultigridPrecision>,
 }
+
+/// The grids of the multigrid preconditioner: in single precision, which is half the memory and as good a
+/// preconditioner, unless the entries leave its range.
+#[derive(Debug)]
+enum MultigridPrecision {
+    Single(Multigrid<f32>),
+    Double(Multigrid<f64>),
+}
+
+/// Above this diagonal entry (a noise_std below about 1e-12) products could leave the range of f32.
+const LARGEST_SINGLE_DIAGONAL: f64 = 1e24;
 
 impl Posterior {
     /// The posterior of a residual with precision `prior` after `observations`.
@@ -32,7 +45,7 @@ impl Posterior {
     /// `ShapeMismatch` if the two belong to different grids.
     pub fn new(prior: &ResidualPrecision, observations: &Observations) -> Result<Self> {
         let precision = PosteriorPrecision::new(prior, observations)?;
-        Ok(Self { precision, observations: observations.clone(), factor: OnceLock::new() })
+        Ok(Self { precision, observations: observations.clone(), factor: OnceLock::new(), multigrid: OnceLock::new() })
     }
 
     /// A_S.
@@ -69,6 +82,7 @@ impl Posterior {
 
     /// The correction m_S of a prediction by the given solver (Eq. 10; Eq. B.26 for Jacobi), and what the solver did.
     ///
+    /// An iteration that stalls is replaced by the direct solve and says so ([`Stop::DirectAfterStall`]).
     /// `rel_residual` compares `f - A_S m` in the norm weighted by 1/D_A with the same for m = D_A^-1 f, i.e. with what is
     /// left to do once the measured cells are set.
     ///
@@ -87,13 +101,27 @@ impl Posterior {
             rhs[entry.node] = innovation * entry.noise_std.powi(-2);
             start[entry.node] = rhs[entry.node] / diagonal[entry.node];
         }
+        let matrix = self.precision.stencil();
         let (mean, iterations, stop) = match solver {
-            MeanSolver::Jacobi { iterations } => {
-                (jacobi(&self.precision, &rhs, iterations), iterations, Stop::FixedDepth)
+            MeanSolver::Jacobi { iterations } => (jacobi(matrix, &rhs, iterations), iterations, Stop::FixedDepth),
+            MeanSolver::Chebyshev { iterations } => {
+                (chebyshev(matrix, &rhs, iterations)?, iterations, Stop::FixedDepth)
             }
-            MeanSolver::Pcg { max_iterations, rel_tolerance } => {
-                let norm = StoppingNorm::Preconditioned;
-                return Ok(pcg(&self.precision, &rhs, &start, max_iterations, rel_tolerance, norm));
+            MeanSolver::Pcg { max_iterations, rel_tolerance } | MeanSolver::Multigrid { max_iterations, rel_tolerance } => {
+                let mut mean = start.clone();
+                let stopping = Stopping { max_iterations, rel_tolerance, norm: StoppingNorm::DiagonalInverse };
+                let info = if matches!(solver, MeanSolver::Pcg { .. }) {
+                    pcg(matrix, &mut Diagonal(diagonal), &rhs, &mut mean, stopping)
+                } else {
+                    match self.multigrid() {
+                        MultigridPrecision::Single(grids) => pcg(matrix, &mut grids.cycle(), &rhs, &mut mean, stopping),
+                        MultigridPrecision::Double(grids) => pcg(matrix, &mut grids.cycle(), &rhs, &mut mean, stopping),
+                    }
+                };
+                if info.stop != Stop::Stalled {
+                    return Ok((mean, info));
+                }
+                (self.exact_solve(&rhs)?, info.iterations, Stop::DirectAfterStall)
             }
             MeanSolver::Exact => (self.exact_solve(&rhs)?, 0, Stop::Direct),
         };
@@ -117,9 +145,11 @@ impl Posterior {
             let (name, found) = ("predictions", predictions.len());
             return Err(PosteriorError::Length { name, found, grid: self.grid() }.into());
         }
-        if solver == MeanSolver::Exact {
-            // Made here once, not raced for by the rows.
-            self.factor()?;
+        // Made here once, not raced for by the rows.
+        match solver {
+            MeanSolver::Exact => drop(self.factor()?),
+            MeanSolver::Multigrid { .. } => drop(self.multigrid()),
+            _ => {}
         }
         let rows: Vec<_> =
             predictions.par_chunks(num_nodes).map(|row| self.mean_correction(row, solver)).collect::<Result<_>>()?;
@@ -189,11 +219,23 @@ impl Posterior {
         Ok(self.factor.get_or_init(|| factor))
     }
 
+    fn multigrid(&self) -> &MultigridPrecision {
+        self.multigrid.get_or_init(|| {
+            let matrix = self.precision.stencil();
+            if matrix.diagonal.iter().all(|&entry| entry < LARGEST_SINGLE_DIAGONAL) {
+                MultigridPrecision::Single(Multigrid::new(matrix))
+            } else {
+                MultigridPrecision::Double(Multigrid::new(matrix))
+            }
+        })
+    }
+
     /// sqrt(r' D_A^-1 r) of r = rhs - A_S x.
     fn residual_norm(&self, rhs: &[f64], x: &[f64]) -> f64 {
-        let applied = self.precision.apply(x);
-        let terms = rhs.iter().zip(&applied).zip(self.precision.precision_diagonal());
-        terms.map(|((f, ax), d)| (f - ax) * (f - ax) / d).sum::<f64>().sqrt()
+        let matrix = self.precision.stencil();
+        let mut residual = vec![0.0; rhs.len()];
+        matrix.residual(x, rhs, &mut residual);
+        measure(matrix, &residual, StoppingNorm::DiagonalInverse)
     }
 
     fn check_length(&self, name: &'static str, found: usize) -> Result<()> {
@@ -240,8 +282,10 @@ impl Correction {
 
 fn check_solver(solver: MeanSolver) -> Result<()> {
     let allowed = match solver {
-        MeanSolver::Jacobi { iterations } => iterations > 0,
-        MeanSolver::Pcg { max_iterations, rel_tolerance } => max_iterations > 0 && rel_tolerance > 0.0,
+        MeanSolver::Jacobi { iterations } | MeanSolver::Chebyshev { iterations } => iterations > 0,
+        MeanSolver::Pcg { max_iterations, rel_tolerance } | MeanSolver::Multigrid { max_iterations, rel_tolerance } => {
+            max_iterations > 0 && rel_tolerance > 0.0
+        }
         MeanSolver::Exact => true,
     };
     if allowed { Ok(()) } else { Err(PosteriorError::Solver { solver }.into()) }

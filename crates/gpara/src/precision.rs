@@ -9,7 +9,8 @@ use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::graph::{Conductances, EDGE_OFFSETS};
 use crate::grid::Grid;
 use crate::observations::{Observation, Observations};
-use crate::solve::Dissection;
+use crate::engine::Reach;
+use crate::solve::{Dissection, Stencil};
 
 /// Q_g = tau I + lambda L_g, the prior precision of the residual (Eq. 8). Cloning shares the data.
 #[derive(Debug, Clone)]
@@ -23,6 +24,8 @@ struct Shared {
     /// tau + lambda d_i.
     diagonal: Vec<f64>,
     coupling: Coupling,
+    /// -lambda c in the order of [`EDGE_OFFSETS`]: the off-diagonal entries, made when an iterative solver asks for them.
+    entries: OnceLock<Vec<Vec<f64>>>,
     /// The elimination order depends on the grid alone, so every posterior of this graph shares it.
     dissection: OnceLock<Dissection>,
 }
@@ -42,8 +45,8 @@ impl ResidualPrecision {
         let diagonal =
             conductances.degree().iter().map(|degree| residual_precision + graph_coupling * degree).collect();
         let coupling = Coupling::new(&conductances, graph_coupling);
-        let dissection = OnceLock::new();
-        let shared = Shared { conductances, residual_precision, graph_coupling, diagonal, coupling, dissection };
+        let (entries, dissection) = (OnceLock::new(), OnceLock::new());
+        let shared = Shared { conductances, residual_precision, graph_coupling, diagonal, coupling, entries, dissection };
         Ok(Self(Arc::new(shared)))
     }
 
@@ -83,6 +86,13 @@ impl ResidualPrecision {
 
     pub(crate) fn coupling(&self) -> &Coupling {
         &self.0.coupling
+    }
+
+    fn entries(&self) -> &[Vec<f64>] {
+        self.0.entries.get_or_init(|| {
+            let entries = |map: &Vec<f64>| map.iter().map(|c| -self.0.graph_coupling * c).collect();
+            self.0.conductances.edges().iter().map(entries).collect()
+        })
     }
 
     pub(crate) fn dissection(&self) -> &Dissection {
@@ -138,6 +148,12 @@ impl PosteriorPrecision {
         self.prior.coupling().apply(&self.diagonal, x)
     }
 
+    /// A_S as an operator of the iterative solvers.
+    pub(crate) fn stencil(&self) -> Stencil<'_, f64> {
+        let (grid, coupling) = (self.prior.grid(), self.prior.entries());
+        Stencil { grid, reach: Reach::One, diagonal: &self.diagonal, coupling }
+    }
+
     /// q = max_i lambda d_i / D_A,ii < 1, by which a Jacobi sweep shrinks the error in the max norm (Eq. B.27).
     pub fn contraction_bound(&self) -> f64 {
         let tau = self.prior.residual_precision();
@@ -179,21 +195,11 @@ impl Coupling {
 
     /// `x` between two halos of zeros.
     #[track_caller]
-    pub(crate) fn pad(&self, x: &[f64]) -> Vec<f64> {
+    fn pad(&self, x: &[f64]) -> Vec<f64> {
         assert_eq!(x.len(), self.num_nodes, "a field needs one value a node");
         let mut padded = vec![0.0; self.num_nodes + 2 * self.halo];
-        self.inner_mut(&mut padded).copy_from_slice(x);
+        padded[self.halo..self.halo + self.num_nodes].copy_from_slice(x);
         padded
-    }
-
-    /// The values of a padded vector.
-    pub(crate) fn inner<'a>(&self, padded: &'a [f64]) -> &'a [f64] {
-        &padded[self.halo..self.halo + self.num_nodes]
-    }
-
-    /// The values of a padded vector.
-    pub(crate) fn inner_mut<'a>(&self, padded: &'a mut [f64]) -> &'a mut [f64] {
-        &mut padded[self.halo..self.halo + self.num_nodes]
     }
 
     /// lambda c of edge (direction, node).
@@ -202,7 +208,7 @@ impl Coupling {
     }
 
     /// `out = lambda C_g x` for a padded `x`.
-    pub(crate) fn multiply(&self, padded: &[f64], out: &mut [f64]) {
+    fn multiply(&self, padded: &[f64], out: &mut [f64]) {
         let (count, halo) = (self.num_nodes, self.halo);
         // Forward: the edge stored at the node itself. Backward: the one stored at the node it comes from.
         let [w0, w1, w2, w3] = self.weights.each_ref().map(|map| &map[halo..halo + count]);

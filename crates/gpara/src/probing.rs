@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use crate::posterior::Posterior;
 use crate::risk::RiskWeights;
 use crate::seed::SeedTree;
-use crate::solve::{SolveInfo, StoppingNorm, pcg};
+use crate::solve::{Diagonal, SolveInfo, Stopping, StoppingNorm, pcg};
 
 /// `num_probes` Rademacher vectors of `num_nodes` signs (B.28); probe p of round k is the stream `probe/round{k}/{p}`.
 ///
@@ -44,9 +44,12 @@ pub(crate) fn probe_estimates(
     rel_tolerance: f64,
 ) -> ProbeEstimates {
     let root: Vec<f64> = weights.as_slice().iter().map(|weight| weight.sqrt()).collect();
+    let matrix = posterior.precision().stencil();
+    let stopping = Stopping { max_iterations, rel_tolerance, norm: StoppingNorm::Euclidean };
     let solve = |rhs: &[f64]| {
-        let start = vec![0.0; rhs.len()];
-        pcg(posterior.precision(), rhs, &start, max_iterations, rel_tolerance, StoppingNorm::Euclidean)
+        let mut x = vec![0.0; rhs.len()];
+        let info = pcg(matrix, &mut Diagonal(matrix.diagonal), rhs, &mut x, stopping);
+        (x, info)
     };
     let solutions: Vec<_> = probes
         .par_iter()

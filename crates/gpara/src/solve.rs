@@ -1,16 +1,26 @@
-//! Solvers of A_S m = f: fixed-depth Jacobi as in the paper, conjugate gradients, and an exact factorisation.
+//! Solvers of A_S m = f: fixed-depth Jacobi as in the paper, Chebyshev, conjugate gradients with the diagonal or a
+//! multigrid cycle as preconditioner, and an exact factorisation.
 
+mod blocks;
+mod chebyshev;
 mod dense;
 mod dissection;
 mod factor;
 mod jacobi;
+mod multigrid;
 mod pcg;
+mod real;
 mod selected;
+mod stencil;
 
+pub(crate) use chebyshev::chebyshev;
 pub(crate) use dissection::Dissection;
 pub(crate) use factor::Factor;
 pub(crate) use jacobi::jacobi;
-pub(crate) use pcg::{StoppingNorm, pcg};
+pub(crate) use multigrid::Multigrid;
+pub(crate) use pcg::{Diagonal, Stopping, StoppingNorm, measure, pcg};
+pub(crate) use real::Real;
+pub(crate) use stencil::Stencil;
 
 /// How the posterior mean is computed. Fixed-depth Jacobi is a different, more local operator than the exact mean, so the
 /// choice belongs to a graph model: it is used as it was trained.
@@ -29,6 +39,19 @@ pub enum MeanSolver {
         /// set; the norm is weighted by 1/D_A. Not relative to f: f holds 1/noise_std^2, so that test passes at once.
         rel_tolerance: f64,
     },
+    /// That many Chebyshev steps from zero with the diagonal preconditioner on the Gershgorin interval: like Jacobi a
+    /// linear map of fixed depth, closer to the exact mean. Refused for a precision that is not diagonally dominant.
+    Chebyshev {
+        /// Number of steps.
+        iterations: usize,
+    },
+    /// Conjugate gradients preconditioned by a multigrid cycle, for large grids and small residual precisions.
+    Multigrid {
+        /// Cap on the iterations.
+        max_iterations: usize,
+        /// As for [`MeanSolver::Pcg`].
+        rel_tolerance: f64,
+    },
     /// Direct solve with a factorisation that is made once a posterior.
     Exact,
 }
@@ -44,6 +67,11 @@ pub enum Stop {
     FixedDepth,
     /// A direct method.
     Direct,
+    /// Rounding is all that is left above the tolerance, or the matrix is not positive definite; the result is an
+    /// approximation.
+    Stalled,
+    /// The iteration stalled and the result is that of the direct method instead.
+    DirectAfterStall,
 }
 
 /// What a solver did.
@@ -51,7 +79,7 @@ pub enum Stop {
 pub struct SolveInfo {
     /// Iterations made; 0 for a direct method.
     pub iterations: usize,
-    /// Residual norm at the end over the norm it is compared with (stated by each solver).
+    /// True residual norm at the end over the norm it is compared with (stated by each solver).
     pub rel_residual: f64,
     /// Why it ended.
     pub stop: Stop,

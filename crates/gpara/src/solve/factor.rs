@@ -4,7 +4,7 @@ use thiserror::Error as ThisError;
 
 use super::dense::{Matrix, Part, Workspace};
 use super::dissection::{Dissection, FrontShape};
-use super::pcg::dot;
+use super::blocks::dot;
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::precision::PosteriorPrecision;
 

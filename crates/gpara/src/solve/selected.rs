@@ -7,7 +7,7 @@
 use super::dense::{Matrix, Part, Workspace};
 use super::dissection::{Dissection, FrontShape};
 use super::factor::{Factor, FrontFactor, each_child, scatter_add};
-use super::pcg::dot;
+use super::blocks::dot;
 
 /// Derivatives of a [`FrontFactor`]: dP = -`inverse`, dK = `gain`.
 #[derive(Debug, Default)]
