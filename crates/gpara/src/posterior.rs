@@ -107,7 +107,8 @@ impl Posterior {
             MeanSolver::Chebyshev { iterations } => {
                 (chebyshev(matrix, &rhs, iterations)?, iterations, Stop::FixedDepth)
             }
-            MeanSolver::Pcg { max_iterations, rel_tolerance } | MeanSolver::Multigrid { max_iterations, rel_tolerance } => {
+            MeanSolver::Pcg { max_iterations, rel_tolerance }
+            | MeanSolver::Multigrid { max_iterations, rel_tolerance } => {
                 let mut mean = start.clone();
                 let stopping = Stopping { max_iterations, rel_tolerance, norm: StoppingNorm::DiagonalInverse };
                 let info = if matches!(solver, MeanSolver::Pcg { .. }) {

@@ -5,11 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use thiserror::Error as ThisError;
 
+use crate::engine::Reach;
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::graph::{Conductances, EDGE_OFFSETS};
 use crate::grid::Grid;
 use crate::observations::{Observation, Observations};
-use crate::engine::Reach;
 use crate::solve::{Dissection, Stencil};
 
 /// Q_g = tau I + lambda L_g, the prior precision of the residual (Eq. 8). Cloning shares the data.
@@ -46,7 +46,8 @@ impl ResidualPrecision {
             conductances.degree().iter().map(|degree| residual_precision + graph_coupling * degree).collect();
         let coupling = Coupling::new(&conductances, graph_coupling);
         let (entries, dissection) = (OnceLock::new(), OnceLock::new());
-        let shared = Shared { conductances, residual_precision, graph_coupling, diagonal, coupling, entries, dissection };
+        let shared =
+            Shared { conductances, residual_precision, graph_coupling, diagonal, coupling, entries, dissection };
         Ok(Self(Arc::new(shared)))
     }
 
@@ -127,6 +128,11 @@ impl PosteriorPrecision {
             diagonal[observation.node] += precision;
         }
         Ok(Self { prior: prior.clone(), diagonal })
+    }
+
+    /// The same couplings with another diagonal.
+    pub(crate) fn with_diagonal(prior: ResidualPrecision, diagonal: Vec<f64>) -> Self {
+        Self { prior, diagonal }
     }
 
     /// The prior part Q_g.

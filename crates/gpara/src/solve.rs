@@ -21,6 +21,8 @@ pub(crate) use multigrid::Multigrid;
 pub(crate) use pcg::{Diagonal, Stopping, StoppingNorm, measure, pcg};
 pub(crate) use real::Real;
 pub(crate) use stencil::Stencil;
+#[cfg(test)]
+pub(crate) use stencil::tests::random_matrix;
 
 /// How the posterior mean is computed. Fixed-depth Jacobi is a different, more local operator than the exact mean, so the
 /// choice belongs to a graph model: it is used as it was trained.

@@ -5,20 +5,8 @@ use crate::grid::Grid;
 use crate::solve::Stencil;
 
 /// The forward half of the neighbours at most two rows and columns away; the other half follows by symmetry.
-const OFFSETS_RADIUS_2: [(isize, isize); 12] = [
-    (0, 1),
-    (0, 2),
-    (1, -2),
-    (1, -1),
-    (1, 0),
-    (1, 1),
-    (1, 2),
-    (2, -2),
-    (2, -1),
-    (2, 0),
-    (2, 1),
-    (2, 2),
-];
+const OFFSETS_RADIUS_2: [(isize, isize); 12] =
+    [(0, 1), (0, 2), (1, -2), (1, -1), (1, 0), (1, 1), (1, 2), (2, -2), (2, -1), (2, 0), (2, 1), (2, 2)];
 
 /// How far the couplings of a matrix reach; it decides how wide a separator must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -97,9 +97,8 @@ mod tests {
         let mut draw = |count: usize| (0..count).map(|_| stream.normal()).collect::<Vec<f64>>();
         for count in [0, 1, 31, 33, BLOCK + 5, PARALLEL_LENGTH + 77] {
             let (a, b) = (draw(count), draw(count));
-            let with_threads = |threads| {
-                rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| dot(&a, &b))
-            };
+            let with_threads =
+                |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| dot(&a, &b));
             assert_eq!(with_threads(1).to_bits(), with_threads(3).to_bits(), "{count}");
             let plain: f64 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
             assert!((with_threads(1) - plain).abs() <= 1e-13 * (count as f64 + 1.0), "{count}");

@@ -40,7 +40,9 @@ pub(crate) fn chebyshev<T: Real>(matrix: Stencil<'_, T>, rhs: &[T], iterations: 
 }
 
 #[derive(Debug, ThisError)]
-#[error("Chebyshev needs a diagonally dominant precision: off-diagonal row sums reach {radius} of the diagonal, not below 1")]
+#[error(
+    "Chebyshev needs a diagonally dominant precision: off-diagonal row sums reach {radius} of the diagonal, not below 1"
+)]
 struct ChebyshevError {
     radius: f64,
 }

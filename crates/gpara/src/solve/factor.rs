@@ -2,9 +2,9 @@
 
 use thiserror::Error as ThisError;
 
+use super::blocks::dot;
 use super::dense::{Matrix, Part, Workspace};
 use super::dissection::{Dissection, FrontShape};
-use super::blocks::dot;
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::precision::PosteriorPrecision;
 

@@ -81,7 +81,8 @@ impl<T: Real> Level<T> {
             for (map, &offset) in self.coupling.iter().zip(self.reach.offsets()) {
                 let Some(other) = grid.neighbor(node, offset) else { continue };
                 let (other_row, other_col) = grid.row_col(other);
-                let step = ((other_row / 2) as isize - (row / 2) as isize, (other_col / 2) as isize - (col / 2) as isize);
+                let step =
+                    ((other_row / 2) as isize - (row / 2) as isize, (other_col / 2) as isize - (col / 2) as isize);
                 match Reach::One.offsets().iter().position(|&forward| forward == step) {
                     Some(at) => coupling[at][parent] += map[node],
                     // Both ends in one aggregate: the entry and its mirror image join the diagonal.
@@ -127,7 +128,7 @@ impl<T: Real> Cycle<'_, T> {
             let (fine, coarse) = self.vectors.split_at_mut(at + 1);
             let (level, vectors) = (&levels[at], &mut fine[at]);
             vectors.solution.copy_from_slice(&vectors.rhs);
-            zip_with(&mut vectors.solution, &level.smoother, |x, s| *x *= s);
+            zip_with(&mut vectors.solution, &level.smoother, |x, s| *x = *x * s);
             level.stencil().residual(&vectors.solution, &vectors.rhs, &mut vectors.residual);
             restrict(level.grid, &vectors.residual, &mut coarse[0].rhs);
         }
@@ -138,7 +139,7 @@ impl<T: Real> Cycle<'_, T> {
             let (level, vectors) = (&levels[at], &mut fine[at]);
             prolong_add(level.grid, &coarse[0].solution, &mut vectors.solution);
             level.stencil().residual(&vectors.solution, &vectors.rhs, &mut vectors.residual);
-            zip_with(&mut vectors.residual, &level.smoother, |r, s| *r *= s);
+            zip_with(&mut vectors.residual, &level.smoother, |r, s| *r = *r * s);
             zip_with(&mut vectors.solution, &vectors.residual, |x, r| *x += r);
         }
     }
@@ -197,9 +198,9 @@ fn prolong_add<T: Real>(grid: Grid, coarse: &[T], fine: &mut [T]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Stop;
     use super::super::pcg::tests::dominant_matrix;
     use super::super::pcg::{Diagonal, Stopping, StoppingNorm, pcg};
-    use super::super::Stop;
     use super::*;
     use crate::seed::SeedTree;
 
@@ -248,8 +249,7 @@ mod tests {
 
     #[test]
     fn iterations_stay_few_where_the_diagonal_needs_many() {
-        let stopping =
-            Stopping { max_iterations: 2000, rel_tolerance: 1e-8, norm: StoppingNorm::DiagonalInverse };
+        let stopping = Stopping { max_iterations: 2000, rel_tolerance: 1e-8, norm: StoppingNorm::DiagonalInverse };
         for (reach, size) in [(Reach::One, 64), (Reach::One, 256), (Reach::Two, 64)] {
             let mut matrix = dominant_matrix(size, size, reach, 1e-3);
             matrix.diagonal[size * size / 2 + 3] += 1e8;

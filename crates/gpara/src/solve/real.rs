@@ -1,7 +1,7 @@
 //! The two floating-point types that matrix-free operators run in.
 
 use std::fmt::Debug;
-use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
 /// `f32` or `f64`.
 pub(crate) trait Real:
@@ -18,7 +18,6 @@ pub(crate) trait Real:
     + Neg<Output = Self>
     + AddAssign
     + SubAssign
-    + MulAssign
     + 'static
 {
     /// The nearest value of this type.

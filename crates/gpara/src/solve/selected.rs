@@ -4,10 +4,10 @@
 //! the block gives all numerators at once. Letters: F front, P inverse of F11, K = P F12, Z covariance on a front; a
 //! leading d is the derivative.
 
+use super::blocks::dot;
 use super::dense::{Matrix, Part, Workspace};
 use super::dissection::{Dissection, FrontShape};
 use super::factor::{Factor, FrontFactor, each_child, scatter_add};
-use super::blocks::dot;
 
 /// Derivatives of a [`FrontFactor`]: dP = -`inverse`, dK = `gain`.
 #[derive(Debug, Default)]

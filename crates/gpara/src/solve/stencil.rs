@@ -120,7 +120,7 @@ fn flat(grid: Grid, (rows, cols): (isize, isize)) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::engine::StencilMatrix;
     use crate::seed::SeedTree;
