@@ -2,10 +2,10 @@
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::perm::Perm;
+use faer::sparse::linalg::SupernodalThreshold;
 use faer::sparse::linalg::cholesky::supernodal::SupernodalLltRef;
 use faer::sparse::linalg::cholesky::{CholeskySymbolicParams, LltRef, SymbolicCholesky, SymbolicCholeskyRaw};
 use faer::sparse::linalg::cholesky::{SymmetricOrdering, factorize_symbolic_cholesky};
-use faer::sparse::linalg::SupernodalThreshold;
 use faer::sparse::{SparseColMat, Triplet};
 use faer::{Conj, MatMut, Par, Side};
 use gpara::PosteriorPrecision;
@@ -26,7 +26,8 @@ impl Cholesky {
     /// Everything that depends on the pattern alone.
     pub(crate) fn new(precision: &PosteriorPrecision, reach: usize) -> Self {
         let grid = precision.prior().grid();
-        let entries: Vec<_> = lower_entries(precision, reach).into_iter().map(|(i, j, v)| Triplet::new(i, j, v)).collect();
+        let entries: Vec<_> =
+            lower_entries(precision, reach).into_iter().map(|(i, j, v)| Triplet::new(i, j, v)).collect();
         let size = grid.num_nodes();
         let matrix = SparseColMat::try_new_from_triplets(size, size, &entries).expect("entries lie in the matrix");
         let order = nested_dissection(grid, reach);
@@ -85,7 +86,8 @@ impl Cholesky {
             let (values, num_cols) = (supernode.val(), supernode.val().ncols());
             for col in 0..num_cols {
                 let own = (col..num_cols).map(|row| (supernode.start() + row, values[(row, col)]));
-                let below = supernode.pattern().iter().enumerate().map(|(at, &row)| (row, values[(num_cols + at, col)]));
+                let below =
+                    supernode.pattern().iter().enumerate().map(|(at, &row)| (row, values[(num_cols + at, col)]));
                 lower.push_column(own.chain(below));
             }
         }

@@ -1,7 +1,8 @@
 //! Synthetic scenes of the two tasks of the paper, at any size.
 
 use gpara::{
-    Conductances, Grid, Observation, Observations, Posterior, ResidualPrecision, RiskWeights, SeedTree, Stream, ValidMask,
+    Conductances, Grid, Observation, Observations, Posterior, ResidualPrecision, RiskWeights, SeedTree, Stream,
+    ValidMask,
 };
 
 /// The type that the library computes utilities in.
@@ -86,7 +87,9 @@ fn logits(grid: Grid, stream: &mut Stream) -> Vec<f64> {
         Some(other) if label[other] != label[node] => -4.0,
         _ => 0.5 + 1.2 * smooth[node],
     };
-    gpara::EDGE_OFFSETS.iter().flat_map(|&offset| (0..grid.num_nodes()).map(move |node| (offset, node)))
+    gpara::EDGE_OFFSETS
+        .iter()
+        .flat_map(|&offset| (0..grid.num_nodes()).map(move |node| (offset, node)))
         .map(|(offset, node)| logit(offset, node))
         .collect()
 }
