@@ -1,6 +1,18 @@
 //! Exact sparse algebra on a grid: nested dissection, multifrontal factorisation, selected inversion and its derivative.
 #![allow(dead_code)]
 
+mod block;
+mod dissection;
+mod factorization;
+mod front;
+mod plan;
+mod real;
+mod simd;
 mod stencil;
+#[cfg(test)]
+mod tests;
+mod trunk;
 
+pub(crate) use factorization::{Factorization, SolveScratch};
+pub(crate) use plan::Plan;
 pub(crate) use stencil::{Reach, StencilMatrix};

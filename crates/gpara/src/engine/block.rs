@@ -1,0 +1,429 @@
+//! Numeric work on one batch of blocks, side by side in the lanes of vectors.
+
+use super::dissection::Part;
+use super::front::{self, Lanes, Layout, Scratch, Size};
+use super::plan::{Batch, Plan, Template};
+use super::real::{Aligned, LANES, padded};
+use super::simd::{self, Kernels, Simd, Update};
+
+/// What is kept of one batch: P and K of every front, and their derivatives.
+#[derive(Debug)]
+pub(super) struct BlockFactor<T> {
+    inverse: Aligned<T>,
+    gain: Aligned<T>,
+    dinverse: Aligned<T>,
+    dgain: Aligned<T>,
+    /// One vector a pivot, in the order of elimination.
+    pub(super) pivots: Aligned<T>,
+    /// diag(Z) and -diag(dZ), likewise.
+    pub(super) variance: Aligned<T>,
+    pub(super) numerator: Aligned<T>,
+}
+
+/// Where the matrices of each template front are.
+#[derive(Debug)]
+pub(super) struct Offsets {
+    pub(super) sizes: Vec<Size>,
+    square: Vec<usize>,
+    wide: Vec<usize>,
+    /// Start of S in the stack of its depth's parity.
+    outer: Vec<usize>,
+    outer_end: [usize; 2],
+    /// Start of Z22, Z11, Z12 in the stack of the way down.
+    down: Vec<usize>,
+    down_end: usize,
+    square_end: usize,
+    wide_end: usize,
+}
+
+/// Room to work on one batch after another.
+#[derive(Debug)]
+pub(super) struct BlockScratch<T> {
+    front: Scratch<T>,
+    outer: [Aligned<T>; 2],
+    douter: [Aligned<T>; 2],
+    down: Aligned<T>,
+    ddown: Aligned<T>,
+}
+
+impl Offsets {
+    pub(super) fn new(template: &Template) -> Self {
+        let fronts = &template.dissection.fronts;
+        let size = |front: &super::dissection::Front| Size { pivots: front.pivots.len(), boundary: front.boundary.len() };
+        let sizes: Vec<Size> = fronts.iter().map(size).collect();
+        let (mut square, mut wide) = (vec![0], vec![0]);
+        for (at, size) in sizes.iter().enumerate() {
+            square.push(square[at] + size.square::<Lanes>());
+            wide.push(wide[at] + size.wide::<Lanes>());
+        }
+        // A front's S lies above those of earlier fronts of the same parity that are still waiting for their parent.
+        let (mut outer, mut top, mut outer_end) = (vec![0; sizes.len()], [0; 2], [0; 2]);
+        for (at, front) in fronts.iter().enumerate() {
+            let parity = front.depth % 2;
+            if let Some(Part::Front(child)) = front.parts.first() {
+                top[1 - parity] = outer[*child];
+            }
+            outer[at] = top[parity];
+            top[parity] += sizes[at].outer::<Lanes>();
+            outer_end[parity] = outer_end[parity].max(top[parity]);
+        }
+        let (mut down, mut down_end) = (vec![0; sizes.len()], 0);
+        for (at, front) in fronts.iter().enumerate().rev() {
+            let end = down[at] + Self::down_len(sizes[at]);
+            down_end = down_end.max(end);
+            for part in &front.parts {
+                if let Part::Front(child) = *part {
+                    down[child] = end;
+                }
+            }
+        }
+        let (square_end, wide_end) = (square[sizes.len()], wide[sizes.len()]);
+        Self { sizes, square, wide, outer, outer_end, down, down_end, square_end, wide_end }
+    }
+
+    fn down_len(size: Size) -> usize {
+        size.outer::<Lanes>() + size.square::<Lanes>() + size.wide::<Lanes>()
+    }
+
+    fn square(&self, front: usize) -> std::ops::Range<usize> {
+        self.square[front]..self.square[front + 1]
+    }
+
+    fn wide(&self, front: usize) -> std::ops::Range<usize> {
+        self.wide[front]..self.wide[front + 1]
+    }
+
+    fn outer(&self, front: usize) -> std::ops::Range<usize> {
+        self.outer[front]..self.outer[front] + self.sizes[front].outer::<Lanes>()
+    }
+}
+
+impl<T: Kernels> BlockFactor<T> {
+    pub(super) fn new(offsets: &Offsets, template: &Template) -> Self {
+        let zeros = Aligned::zeros;
+        let cells = template.pivot_starts[offsets.sizes.len()] * LANES;
+        Self {
+            inverse: zeros(offsets.square_end),
+            gain: zeros(offsets.wide_end),
+            dinverse: zeros(offsets.square_end),
+            dgain: zeros(offsets.wide_end),
+            pivots: zeros(cells),
+            variance: zeros(cells),
+            numerator: zeros(cells),
+        }
+    }
+}
+
+impl<T: Kernels> BlockScratch<T> {
+    pub(super) fn new(offsets: &Offsets) -> Self {
+        let zeros = Aligned::zeros;
+        let outer = || offsets.outer_end.map(zeros);
+        Self {
+            front: Scratch::for_fronts::<Lanes>(offsets.sizes.iter().copied()),
+            outer: outer(),
+            douter: outer(),
+            down: zeros(offsets.down_end),
+            ddown: zeros(offsets.down_end),
+        }
+    }
+}
+
+/// A batch with its tables.
+#[derive(Clone, Copy)]
+pub(super) struct BlockWork<'a> {
+    pub(super) simd: Simd,
+    pub(super) plan: &'a Plan,
+    pub(super) offsets: &'a Offsets,
+    pub(super) batch: &'a Batch,
+}
+
+/// The vectors of a flat array.
+fn vectors<T>(values: &[T]) -> &[[T; LANES]] {
+    values.as_chunks().0
+}
+
+/// The vectors of a flat array.
+fn vectors_mut<T>(values: &mut [T]) -> &mut [[T; LANES]] {
+    values.as_chunks_mut().0
+}
+
+/// One value of each lane.
+fn load<T: Copy>(values: &[T], index: &[u32; LANES]) -> [T; LANES] {
+    index.map(|at| values[at as usize])
+}
+
+impl BlockWork<'_> {
+    fn template(&self) -> &Template {
+        &self.plan.template
+    }
+
+    /// Eliminates the blocks; `values` as listed by the plan. Leaves the full matrices of the rings in `rings`, lane by lane.
+    pub(super) fn eliminate<T: Kernels>(
+        &self,
+        values: &[T],
+        factor: &mut BlockFactor<T>,
+        scratch: &mut BlockScratch<T>,
+        rings: &mut [T],
+    ) {
+        let Self { simd, offsets, .. } = *self;
+        let template = self.template();
+        for (at, front) in template.dissection.fronts.iter().enumerate() {
+            let size = offsets.sizes[at];
+            let (own, children) = by_parity(&mut scratch.outer, front.depth);
+            let f11 = &mut factor.inverse[offsets.square(at)];
+            let f22 = &mut own[offsets.outer(at)];
+            let f12 = &mut scratch.front.f12[..size.wide::<Lanes>()];
+            f11.fill(T::ZERO);
+            f12.fill(T::ZERO);
+            f22.fill(T::ZERO);
+            let entries = template.entry_starts[at]..template.entry_starts[at + 1];
+            let square = size.pivots * size.pivots;
+            let (f11_vectors, f12_vectors) = (vectors_mut(f11), vectors_mut(f12));
+            for (&slot, index) in template.slots[entries.clone()].iter().zip(&self.batch.entries[entries]) {
+                let slot = slot as usize;
+                let target = if slot < square { &mut f11_vectors[slot] } else { &mut f12_vectors[slot - square] };
+                *target = load(values, index);
+            }
+            for part in &front.parts {
+                let Part::Front(child) = *part else { unreachable!("a template has no blocks") };
+                let source = (&children[offsets.outer(child)], offsets.sizes[child].boundary);
+                let runs = &template.dissection.fronts[child].runs;
+                front::extend_add::<Lanes, T>(simd, size, runs, source, f11, f12, f22);
+            }
+            let pivots = template.pivot_starts[at] * LANES..template.pivot_starts[at + 1] * LANES;
+            let (gain, pivots) = (&mut factor.gain[offsets.wide(at)], &mut factor.pivots[pivots]);
+            front::eliminate::<Lanes, T>(simd, size, f11, f22, gain, pivots, &mut scratch.front);
+        }
+        self.unpack(&mut scratch.outer, rings);
+    }
+
+    /// The derivative of [`eliminate`](Self::eliminate) along the diagonal `weights` (`num_nodes` values, then a 0).
+    pub(super) fn differentiate<T: Kernels>(
+        &self,
+        weights: &[T],
+        factor: &mut BlockFactor<T>,
+        scratch: &mut BlockScratch<T>,
+        rings: &mut [T],
+    ) {
+        let Self { simd, offsets, .. } = *self;
+        let template = self.template();
+        for (at, front) in template.dissection.fronts.iter().enumerate() {
+            let size = offsets.sizes[at];
+            let (own, children) = by_parity(&mut scratch.douter, front.depth);
+            let df22 = &mut own[offsets.outer(at)];
+            let df11 = &mut scratch.front.df11[..size.square::<Lanes>()];
+            let df12 = &mut scratch.front.df12[..size.wide::<Lanes>()];
+            df11.fill(T::ZERO);
+            df12.fill(T::ZERO);
+            df22.fill(T::ZERO);
+            let nodes = &self.batch.pivot_nodes[template.pivot_starts[at]..template.pivot_starts[at + 1]];
+            for (diagonal, index) in vectors_mut(df11).iter_mut().step_by(size.pivots + 1).zip(nodes) {
+                *diagonal = load(weights, index);
+            }
+            for part in &front.parts {
+                let Part::Front(child) = *part else { unreachable!("a template has no blocks") };
+                let source = (&children[offsets.outer(child)], offsets.sizes[child].boundary);
+                let runs = &template.dissection.fronts[child].runs;
+                front::extend_add::<Lanes, T>(simd, size, runs, source, df11, df12, df22);
+            }
+            let of_factor = (&factor.inverse[offsets.square(at)], &factor.gain[offsets.wide(at)]);
+            let out = (&mut factor.dinverse[offsets.square(at)], &mut factor.dgain[offsets.wide(at)]);
+            front::differentiate::<Lanes, T>(simd, size, of_factor, df22, out, &mut scratch.front);
+        }
+        self.unpack(&mut scratch.douter, rings);
+    }
+
+    /// The matrix of the ring of each block, from side by side to one after another.
+    fn unpack<T: Kernels>(&self, outer: &mut [Aligned<T>; 2], rings: &mut [T]) {
+        let root = self.offsets.sizes.len() - 1;
+        let size = self.offsets.sizes[root].boundary;
+        let source = &mut outer[0][self.offsets.outer(root)];
+        Lanes::mirror(self.simd, size, source);
+        let (row, lane) = (padded(size), ring_values(size));
+        for at in 0..size {
+            let vectors = &source[at * size * LANES..(at + 1) * size * LANES];
+            simd::transpose(self.simd, (size, LANES), vectors, LANES, &mut rings[at * row..], lane);
+        }
+    }
+
+    /// The reverse of [`unpack`](Self::unpack), for the way down.
+    fn pack<T: Kernels>(&self, rings: &[T], down: &mut [T]) {
+        let root = self.offsets.sizes.len() - 1;
+        let size = self.offsets.sizes[root].boundary;
+        let (row, lane) = (padded(size), ring_values(size));
+        for at in 0..size {
+            let vectors = &mut down[at * size * LANES..(at + 1) * size * LANES];
+            simd::transpose(self.simd, (LANES, size), &rings[at * row..], lane, vectors, LANES);
+        }
+    }
+
+    /// diag(Z) of all pivots, from the full Z22 of each ring. `visit` sees Z11 and Z12 of each front.
+    pub(super) fn invert<T: Kernels>(
+        &self,
+        factor: &mut BlockFactor<T>,
+        scratch: &mut BlockScratch<T>,
+        rings: &[T],
+        mut visit: impl FnMut(usize, &[T], &[T]),
+    ) {
+        let Self { simd, offsets, .. } = *self;
+        self.pack(rings, &mut scratch.down);
+        for at in (0..offsets.sizes.len()).rev() {
+            let (parents, own) = scratch.down.split_at_mut(offsets.down[at]);
+            let own = Down::split(offsets.sizes[at], own);
+            self.descend(at, parents, &mut *own.z22);
+            let of_factor = (&factor.inverse[offsets.square(at)], &factor.gain[offsets.wide(at)]);
+            front::invert::<Lanes, T>(simd, offsets.sizes[at], of_factor, own.z22, (own.z11, own.z12), &mut scratch.front);
+            visit(at, own.z11, own.z12);
+            self.diagonal(at, own.z11, &mut factor.variance);
+        }
+    }
+
+    /// [`invert`](Self::invert) with -diag(dZ) beside it.
+    pub(super) fn invert_with_derivative<T: Kernels>(
+        &self,
+        factor: &mut BlockFactor<T>,
+        scratch: &mut BlockScratch<T>,
+        (rings, drings): (&[T], &[T]),
+    ) {
+        let Self { simd, offsets, .. } = *self;
+        self.pack(rings, &mut scratch.down);
+        self.pack(drings, &mut scratch.ddown);
+        for at in (0..offsets.sizes.len()).rev() {
+            let size = offsets.sizes[at];
+            let (parents, own) = scratch.down.split_at_mut(offsets.down[at]);
+            let (dparents, down) = scratch.ddown.split_at_mut(offsets.down[at]);
+            let (own, down) = (Down::split(size, own), Down::split(size, down));
+            self.descend(at, parents, &mut *own.z22);
+            self.descend(at, dparents, &mut *down.z22);
+            let (square, wide) = (offsets.square(at), offsets.wide(at));
+            let gain = &factor.gain[wide.clone()];
+            let of_factor = (&factor.inverse[square.clone()], gain);
+            front::invert::<Lanes, T>(simd, size, of_factor, own.z22, (own.z11, &mut *own.z12), &mut scratch.front);
+            let of_derivative = (&factor.dinverse[square], &factor.dgain[wide]);
+            let (z, dz) = ((&*own.z12, &*own.z22), (&mut *down.z11, down.z12));
+            front::differentiate_inverse::<Lanes, T>(simd, size, gain, of_derivative, z, down.z22, dz, &mut scratch.front);
+            self.diagonal(at, own.z11, &mut factor.variance);
+            self.diagonal(at, down.z11, &mut factor.numerator);
+        }
+        factor.numerator.iter_mut().for_each(|value| *value = -*value);
+    }
+
+    /// Z22 of a front from its parent, which is in `parents`; that of the root is there already.
+    fn descend<T: Kernels>(&self, at: usize, parents: &mut [T], z22: &mut [T]) {
+        let offsets = self.offsets;
+        let fronts = &self.template().dissection.fronts;
+        let root = fronts.len() - 1;
+        if at == root {
+            return;
+        }
+        let parent = self.plan.template.parents[at];
+        let size = offsets.sizes[parent];
+        let of_parent = Down::split(size, &mut parents[offsets.down[parent]..]);
+        let blocks = (&*of_parent.z11, &*of_parent.z12, &*of_parent.z22);
+        front::gather::<Lanes, T>(self.simd, size, &fronts[at].runs, blocks, offsets.sizes[at].boundary, z22);
+    }
+
+    fn diagonal<T: Kernels>(&self, at: usize, z11: &[T], out: &mut [T]) {
+        let pivots = self.offsets.sizes[at].pivots;
+        let out = &mut vectors_mut(out)[self.template().pivot_starts[at]..];
+        for (out, diagonal) in out.iter_mut().zip(vectors(z11).iter().step_by(pivots + 1)) {
+            *out = *diagonal;
+        }
+    }
+}
+
+/// The blocks of Z on one front.
+struct Down<'a, T> {
+    z22: &'a mut [T],
+    z11: &'a mut [T],
+    z12: &'a mut [T],
+}
+
+impl<'a, T> Down<'a, T> {
+    fn split(size: Size, values: &'a mut [T]) -> Self {
+        let (z22, rest) = values.split_at_mut(size.outer::<Lanes>());
+        let (z11, rest) = rest.split_at_mut(size.square::<Lanes>());
+        let (z12, _) = rest.split_at_mut(size.wide::<Lanes>());
+        Self { z22, z11, z12 }
+    }
+}
+
+/// Values of the dense matrix of one ring.
+pub(super) fn ring_values(size: usize) -> usize {
+    size * padded(size)
+}
+
+/// The stack of a depth's parity, and the other one.
+fn by_parity<T>(stacks: &mut [Aligned<T>; 2], depth: usize) -> (&mut Aligned<T>, &Aligned<T>) {
+    let [even, odd] = stacks;
+    if depth.is_multiple_of(2) { (even, odd) } else { (odd, even) }
+}
+
+impl BlockWork<'_> {
+    /// The way up of a solve: replaces `field` (one vector a position of the template, the right-hand side inside the block)
+    /// by what is left for later cells.
+    pub(super) fn forward<T: Kernels>(&self, factor: &BlockFactor<T>, field: &mut [T], buffers: &mut [Vec<T>; 2]) {
+        for (at, front) in self.template().dissection.fronts.iter().enumerate() {
+            let size = self.offsets.sizes[at];
+            let [pivots, boundary] = buffers;
+            collect(field, &front.pivots, pivots);
+            collect(field, &front.boundary, boundary);
+            let gain = &factor.gain[self.offsets.wide(at)];
+            let product = simd::Product {
+                m: 1,
+                n: size.boundary,
+                k: size.pivots,
+                a: pivots,
+                a_row: 1,
+                a_col: 1,
+                b: gain,
+                b_row: size.boundary,
+                b_col: 1,
+                c: boundary,
+                c_row: size.boundary,
+                update: Update::Subtract,
+                part: simd::Part::Full,
+            };
+            product.lanes(self.simd);
+            spread(boundary, &front.boundary, field);
+        }
+    }
+
+    /// The way down of a solve: x1 = P f1 - K x2, the solution on the ring being in `field`.
+    pub(super) fn backward<T: Kernels>(&self, factor: &BlockFactor<T>, field: &mut [T], buffers: &mut [Vec<T>; 3]) {
+        for (at, front) in self.template().dissection.fronts.iter().enumerate().rev() {
+            let size = self.offsets.sizes[at];
+            let [pivots, boundary, out] = buffers;
+            collect(field, &front.pivots, pivots);
+            collect(field, &front.boundary, boundary);
+            out.clear();
+            out.resize(size.pivots * LANES, T::ZERO);
+            let mut apply = |a: &[T], a_row, b: &[T], k, update| {
+                let (m, n, part) = (size.pivots, 1, simd::Part::Full);
+                let (b_row, b_col, c_row) = (1, 1, 1);
+                let product = simd::Product { m, n, k, a, a_row, a_col: 1, b, b_row, b_col, c: out, c_row, update, part };
+                product.lanes(self.simd);
+            };
+            apply(&factor.inverse[self.offsets.square(at)], size.pivots, pivots, size.pivots, Update::Set);
+            apply(&factor.gain[self.offsets.wide(at)], size.boundary, boundary, size.boundary, Update::Subtract);
+            spread(out, &front.pivots, field);
+        }
+    }
+}
+
+/// The vectors at some positions.
+fn collect<T: Copy>(field: &[T], positions: &[u32], out: &mut Vec<T>) {
+    let field = vectors(field);
+    out.clear();
+    for &position in positions {
+        out.extend_from_slice(&field[position as usize]);
+    }
+}
+
+/// Writes vectors to some positions.
+fn spread<T: Copy>(values: &[T], positions: &[u32], field: &mut [T]) {
+    let field = vectors_mut(field);
+    for (value, &position) in vectors(values).iter().zip(positions) {
+        field[position as usize] = *value;
+    }
+}

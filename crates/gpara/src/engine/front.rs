@@ -1,0 +1,409 @@
+//! What happens at one front, in either layout: elimination, its derivative, and the selected inverse.
+//!
+//! Letters: F the front's matrix, 1 its pivots, 2 its boundary; P = F11^-1, K = P F12, S = F22 - F21 K the matrix left for
+//! the boundary; Z the inverse of the whole matrix on this front. A leading d is the derivative along A + eps W. Symmetric
+//! matrices are assembled in their upper triangles; the order of elimination is the order of rows, so an upper triangle of a
+//! child lies in the upper triangle of its parent.
+
+use super::dissection::Run;
+use super::real::{LANES, padded};
+use super::simd::{self, Kernels, Part, Product, Simd, Update};
+
+/// How the matrices of a front lie in memory.
+pub(super) trait Layout {
+    /// Values that one entry takes: 1, or [`LANES`] side by side.
+    const WIDTH: usize;
+
+    /// Entries from one row to the next in a matrix of so many columns.
+    fn row(cols: usize) -> usize;
+
+    /// Runs a product.
+    fn product<T: Kernels>(simd: Simd, product: Product<'_, T>);
+
+    /// Copies the upper triangle of a square matrix onto the lower one.
+    fn mirror<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T]);
+
+    /// P from the upper triangle of F11, in place, and the pivots.
+    fn invert<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T], pivots: &mut [T], scratch: &mut [T]);
+}
+
+/// One matrix, rows padded.
+pub(super) struct Dense;
+
+/// [`LANES`] matrices side by side.
+pub(super) struct Lanes;
+
+impl Layout for Dense {
+    const WIDTH: usize = 1;
+
+    fn row(cols: usize) -> usize {
+        padded(cols)
+    }
+
+    fn product<T: Kernels>(simd: Simd, product: Product<'_, T>) {
+        product.dense(simd);
+    }
+
+    fn mirror<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T]) {
+        simd::mirror(simd, size, matrix, padded(size));
+    }
+
+    fn invert<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T], pivots: &mut [T], scratch: &mut [T]) {
+        invert_dense(simd, size, matrix, padded(size), pivots, scratch);
+    }
+}
+
+impl Layout for Lanes {
+    const WIDTH: usize = LANES;
+
+    fn row(cols: usize) -> usize {
+        cols
+    }
+
+    fn product<T: Kernels>(simd: Simd, product: Product<'_, T>) {
+        product.lanes(simd);
+    }
+
+    fn mirror<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T]) {
+        simd::mirror_lanes(simd, size, matrix);
+    }
+
+    fn invert<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T], pivots: &mut [T], scratch: &mut [T]) {
+        simd::invert_lanes(simd, size, matrix, pivots, scratch);
+    }
+}
+
+/// Numbers of pivots and boundary cells of a front, and what its matrices take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Size {
+    pub(super) pivots: usize,
+    pub(super) boundary: usize,
+}
+
+impl Size {
+    /// Values of a pivots x pivots matrix.
+    pub(super) fn square<L: Layout>(self) -> usize {
+        self.pivots * L::row(self.pivots) * L::WIDTH
+    }
+
+    /// Values of a pivots x boundary matrix.
+    pub(super) fn wide<L: Layout>(self) -> usize {
+        self.pivots * L::row(self.boundary) * L::WIDTH
+    }
+
+    /// Values of a boundary x boundary matrix.
+    pub(super) fn outer<L: Layout>(self) -> usize {
+        self.boundary * L::row(self.boundary) * L::WIDTH
+    }
+
+    /// Values of a boundary x pivots matrix.
+    pub(super) fn tall<L: Layout>(self) -> usize {
+        self.boundary * L::row(self.pivots) * L::WIDTH
+    }
+}
+
+/// Room for the intermediate matrices of one front.
+#[derive(Debug, Default)]
+pub(super) struct Scratch<T> {
+    pub(super) f12: super::real::Aligned<T>,
+    pub(super) df11: super::real::Aligned<T>,
+    pub(super) df12: super::real::Aligned<T>,
+    square: super::real::Aligned<T>,
+    wide: super::real::Aligned<T>,
+    /// Three pivots x boundary matrices below each other.
+    stacked: super::real::Aligned<T>,
+    tall: super::real::Aligned<T>,
+    dtall: super::real::Aligned<T>,
+}
+
+impl<T: Kernels> Scratch<T> {
+    /// Room for the largest of the fronts.
+    pub(super) fn for_fronts<L: Layout>(sizes: impl Iterator<Item = Size>) -> Self {
+        let (mut square, mut wide, mut tall) = (0, 0, 0);
+        for size in sizes {
+            square = square.max(size.square::<L>());
+            wide = wide.max(size.wide::<L>());
+            tall = tall.max(size.tall::<L>());
+        }
+        let zeros = super::real::Aligned::zeros;
+        let transposed = if L::WIDTH == 1 { tall } else { 0 };
+        Self {
+            f12: zeros(wide),
+            df11: zeros(square),
+            df12: zeros(wide),
+            // Inversion takes at most two and a half halves of a square, plus padding.
+            square: zeros(2 * square + LANES * LANES),
+            wide: zeros(wide),
+            stacked: zeros(3 * wide),
+            tall: zeros(transposed),
+            dtall: zeros(transposed),
+        }
+    }
+}
+
+/// C = A' B for A (k x m) and B (k x n) by rows; rows of C are as long as those of B.
+#[allow(clippy::too_many_arguments)]
+fn transposed<L: Layout, T: Kernels>(
+    simd: Simd,
+    (m, n, k): (usize, usize, usize),
+    (a, a_col): (&[T], usize),
+    (b, b_row): (&[T], usize),
+    c: &mut [T],
+    update: Update,
+    part: Part,
+) {
+    let product = Product { m, n, k, a, a_row: 1, a_col, b, b_row, b_col: 1, c, c_row: b_row, update, part };
+    L::product(simd, product);
+}
+
+/// P in place of F11, K, and S in place of F22, from the upper triangles of F11 and F22 and from F12.
+pub(super) fn eliminate<L: Layout, T: Kernels>(
+    simd: Simd,
+    size: Size,
+    f11: &mut [T],
+    f22: &mut [T],
+    gain: &mut [T],
+    pivots: &mut [T],
+    scratch: &mut Scratch<T>,
+) {
+    let Size { pivots: p, boundary: b } = size;
+    L::invert(simd, p, f11, pivots, &mut scratch.square);
+    let (l1, l2) = (L::row(p), L::row(b));
+    let f12 = &scratch.f12[..size.wide::<L>()];
+    transposed::<L, T>(simd, (p, b, p), (f11, l1), (f12, l2), gain, Update::Set, Part::Full);
+    transposed::<L, T>(simd, (b, b, p), (f12, l2), (gain, l2), f22, Update::Subtract, Part::Upper);
+}
+
+/// The derivative of [`eliminate`]: P dF11 P (upper triangle) = -dP, dK, and dS in place of dF22, from dF11 and dF12 in the
+/// scratch.
+pub(super) fn differentiate<L: Layout, T: Kernels>(
+    simd: Simd,
+    size: Size,
+    (inverse, gain): (&[T], &[T]),
+    df22: &mut [T],
+    (dinverse, dgain): (&mut [T], &mut [T]),
+    scratch: &mut Scratch<T>,
+) {
+    let Size { pivots: p, boundary: b } = size;
+    let (l1, l2) = (L::row(p), L::row(b));
+    let (square, wide) = (size.square::<L>(), size.wide::<L>());
+    let df11 = &mut scratch.df11[..square];
+    L::mirror(simd, p, df11);
+    let spread = &mut scratch.square[..square];
+    transposed::<L, T>(simd, (p, p, p), (df11, l1), (inverse, l1), spread, Update::Set, Part::Full);
+    transposed::<L, T>(simd, (p, p, p), (spread, l1), (inverse, l1), dinverse, Update::Set, Part::Upper);
+    if b == 0 {
+        return;
+    }
+    // dK = P (dF12 - dF11 K).
+    let product = &mut scratch.wide[..wide];
+    transposed::<L, T>(simd, (p, b, p), (df11, l1), (gain, l2), product, Update::Set, Part::Full);
+    let full = &mut scratch.df12[..wide];
+    let (half, rest) = scratch.stacked[..3 * wide].split_at_mut(wide);
+    simd::subtract_and_halve(simd, full, half, product);
+    transposed::<L, T>(simd, (p, b, p), (inverse, l1), (full, l2), dgain, Update::Set, Part::Full);
+    // dS = dF22 - Y' K - K' Y with Y = dF12 - dF11 K / 2, as one product of [Y; K]' and [K; Y].
+    rest[..wide].copy_from_slice(gain);
+    rest[wide..].copy_from_slice(half);
+    let (left, right) = (&scratch.stacked[..2 * wide], &scratch.stacked[wide..3 * wide]);
+    transposed::<L, T>(simd, (b, b, 2 * p), (left, l2), (right, l2), df22, Update::Subtract, Part::Upper);
+}
+
+/// Z12 = -K Z22 and the upper triangle of Z11 = P - Z12 K', from the full Z22.
+pub(super) fn invert<L: Layout, T: Kernels>(
+    simd: Simd,
+    size: Size,
+    (inverse, gain): (&[T], &[T]),
+    z22: &[T],
+    (z11, z12): (&mut [T], &mut [T]),
+    scratch: &mut Scratch<T>,
+) {
+    z11.copy_from_slice(inverse);
+    if size.boundary == 0 {
+        return;
+    }
+    turn::<L, T>(simd, size, gain, &mut scratch.tall);
+    let columns = Columns { simd, size, gain, tall: &scratch.tall };
+    columns.times::<L>(z22, z12, Update::SetNegative);
+    columns.times_transposed::<L>(z12, z11);
+}
+
+/// dZ12 and the upper triangle of dZ11, from the full dZ22, after [`invert`] of the same front with the same scratch.
+#[allow(clippy::too_many_arguments)]
+pub(super) fn differentiate_inverse<L: Layout, T: Kernels>(
+    simd: Simd,
+    size: Size,
+    gain: &[T],
+    (dinverse, dgain): (&[T], &[T]),
+    (z12, z22): (&[T], &[T]),
+    dz22: &[T],
+    (dz11, dz12): (&mut [T], &mut [T]),
+    scratch: &mut Scratch<T>,
+) {
+    dz11.iter_mut().zip(dinverse).for_each(|(dz11, dinverse)| *dz11 = -*dinverse);
+    if size.boundary == 0 {
+        return;
+    }
+    turn::<L, T>(simd, size, dgain, &mut scratch.dtall);
+    let columns = Columns { simd, size, gain, tall: &scratch.tall };
+    let dcolumns = Columns { simd, size, gain: dgain, tall: &scratch.dtall };
+    dcolumns.times::<L>(z22, dz12, Update::SetNegative);
+    columns.times::<L>(dz22, dz12, Update::Subtract);
+    columns.times_transposed::<L>(dz12, dz11);
+    dcolumns.times_transposed::<L>(z12, dz11);
+}
+
+/// Writes K' for the dense kernels, which read left factors by columns and right factors by rows.
+fn turn<L: Layout, T: Kernels>(simd: Simd, size: Size, gain: &[T], tall: &mut [T]) {
+    if L::WIDTH == 1 {
+        let (p, b) = (size.pivots, size.boundary);
+        simd::transpose(simd, (p, b), gain, L::row(b), tall, L::row(p));
+    }
+}
+
+/// K as a left factor and K' as a right one.
+struct Columns<'a, T> {
+    simd: Simd,
+    size: Size,
+    gain: &'a [T],
+    tall: &'a [T],
+}
+
+impl<T: Kernels> Columns<'_, T> {
+    /// K Z22.
+    fn times<L: Layout>(&self, z22: &[T], c: &mut [T], update: Update) {
+        let Size { pivots: p, boundary: b } = self.size;
+        let (l1, l2) = (L::row(p), L::row(b));
+        let (a, a_row, a_col) = if L::WIDTH == 1 { (self.tall, 1, l1) } else { (self.gain, l2, 1) };
+        let (m, n, k, part) = (p, b, b, Part::Full);
+        let product = Product { m, n, k, a, a_row, a_col, b: z22, b_row: l2, b_col: 1, c, c_row: l2, update, part };
+        L::product(self.simd, product);
+    }
+
+    /// `target -= a K'`, upper triangle.
+    fn times_transposed<L: Layout>(&self, a: &[T], c: &mut [T]) {
+        let Size { pivots: p, boundary: b } = self.size;
+        let (l1, l2) = (L::row(p), L::row(b));
+        let (b_matrix, b_row, b_col) = if L::WIDTH == 1 { (self.tall, l1, 1) } else { (self.gain, 1, l2) };
+        let (m, n, k, update, part) = (p, p, b, Update::Subtract, Part::Upper);
+        let product = Product { m, n, k, a, a_row: l2, a_col: 1, b: b_matrix, b_row, b_col, c, c_row: l1, update, part };
+        L::product(self.simd, product);
+    }
+}
+
+/// Adds the upper triangle of a child's matrix to F11, F12 and F22 of a front; `runs` in increasing order of their targets.
+pub(super) fn extend_add<L: Layout, T: Kernels>(
+    simd: Simd,
+    size: Size,
+    runs: &[Run],
+    (child, child_row): (&[T], usize),
+    f11: &mut [T],
+    f12: &mut [T],
+    f22: &mut [T],
+) {
+    let (l1, l2) = (L::row(size.pivots), L::row(size.boundary));
+    for (at, rows) in runs.iter().enumerate() {
+        for offset in 0..rows.len {
+            let target_row = rows.target + offset;
+            for cols in &runs[at..] {
+                // Within one run only the part right of the diagonal.
+                let skip = if cols.start == rows.start { offset } else { 0 };
+                let (source, len) = ((rows.start + offset) * child_row + cols.start + skip, cols.len - skip);
+                let target_col = cols.target + skip;
+                let (target, at) = if target_col < size.pivots {
+                    (&mut *f11, target_row * l1 + target_col)
+                } else if target_row < size.pivots {
+                    (&mut *f12, target_row * l2 + target_col - size.pivots)
+                } else {
+                    (&mut *f22, (target_row - size.pivots) * l2 + target_col - size.pivots)
+                };
+                let target = &mut target[at * L::WIDTH..(at + len) * L::WIDTH];
+                simd::add(simd, target, &child[source * L::WIDTH..(source + len) * L::WIDTH]);
+            }
+        }
+    }
+}
+
+/// The reverse of [`extend_add`]: reads the full Z22 of a child from the upper triangles of Z11, Z22 and from Z12 of a front.
+pub(super) fn gather<L: Layout, T: Kernels>(
+    simd: Simd,
+    size: Size,
+    runs: &[Run],
+    blocks: (&[T], &[T], &[T]),
+    child_boundary: usize,
+    child: &mut [T],
+) {
+    gather_upper::<L, T>(size, runs, blocks, L::row(child_boundary), child);
+    L::mirror(simd, child_boundary, child);
+}
+
+/// The entries of a child on or right of the diagonal in the order of `runs`.
+pub(super) fn gather_upper<L: Layout, T: Copy>(
+    size: Size,
+    runs: &[Run],
+    (z11, z12, z22): (&[T], &[T], &[T]),
+    child_row: usize,
+    child: &mut [T],
+) {
+    let (l1, l2) = (L::row(size.pivots), L::row(size.boundary));
+    for (at, rows) in runs.iter().enumerate() {
+        for offset in 0..rows.len {
+            let source_row = rows.target + offset;
+            for cols in &runs[at..] {
+                let skip = if cols.start == rows.start { offset } else { 0 };
+                let (target, len) = ((rows.start + offset) * child_row + cols.start + skip, cols.len - skip);
+                let source_col = cols.target + skip;
+                let (source, at) = if source_col < size.pivots {
+                    (z11, source_row * l1 + source_col)
+                } else if source_row < size.pivots {
+                    (z12, source_row * l2 + source_col - size.pivots)
+                } else {
+                    (z22, (source_row - size.pivots) * l2 + source_col - size.pivots)
+                };
+                let source = &source[at * L::WIDTH..(at + len) * L::WIDTH];
+                child[target * L::WIDTH..(target + len) * L::WIDTH].copy_from_slice(source);
+            }
+        }
+    }
+}
+
+/// The inverse of a dense symmetric positive definite matrix from its upper triangle, in place, by halves:
+/// with Y = P1 A12 and C = A22 - A12' Y, the inverse is [P1 + Y C^-1 Y', -Y C^-1; ., C^-1].
+fn invert_dense<T: Kernels>(
+    simd: Simd,
+    size: usize,
+    matrix: &mut [T],
+    row: usize,
+    pivots: &mut [T],
+    scratch: &mut [T],
+) {
+    if size <= LANES {
+        simd::invert_small(simd, size, matrix, row, pivots);
+        return;
+    }
+    // The second half starts at a whole vector, so that its rows are as well aligned as those of the matrix.
+    let h = padded(size / 2);
+    let q = size - h;
+    let lq = padded(q);
+    invert_dense(simd, h, matrix, row, pivots, scratch);
+    let (y, rest) = scratch.split_at_mut(h * lq);
+    let (upper, lower) = matrix.split_at_mut(h * row);
+    let full = Part::Full;
+    let (p1, a12) = (&upper[..], &upper[h..]);
+    let (c, update) = (&mut *y, Update::Set);
+    Product { m: h, n: q, k: h, a: p1, a_row: 1, a_col: row, b: a12, b_row: row, b_col: 1, c, c_row: lq, update, part: full }
+        .dense(simd);
+    let (c, update) = (&mut lower[h..], Update::Subtract);
+    Product { m: q, n: q, k: h, a: a12, a_row: 1, a_col: row, b: &*y, b_row: lq, b_col: 1, c, c_row: row, update, part: Part::Upper }
+        .dense(simd);
+    invert_dense(simd, q, &mut lower[h..], row, &mut pivots[h..], rest);
+    // A12 <- -Y C^-1, A21 its transpose.
+    let (c, update) = (&mut upper[h..], Update::SetNegative);
+    Product { m: h, n: q, k: q, a: &*y, a_row: lq, a_col: 1, b: &lower[h..], b_row: row, b_col: 1, c, c_row: row, update, part: full }
+        .dense(simd);
+    simd::transpose(simd, (h, q), &upper[h..], row, lower, row);
+    // P1 - A12 Y' as -(Y A21)' would read A21 by rows: P1 <- P1 - Y A21, symmetric.
+    let (c, update) = (&mut upper[..], Update::Subtract);
+    Product { m: h, n: h, k: q, a: &*y, a_row: lq, a_col: 1, b: &*lower, b_row: row, b_col: 1, c, c_row: row, update, part: full }
+        .dense(simd);
+}

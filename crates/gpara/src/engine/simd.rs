@@ -1,0 +1,907 @@
+//! The dense kernels of the engine, chosen for the processor at run time. All `unsafe` code of the library is in this file.
+//!
+//! Two layouts. *Dense*: one row-major matrix whose rows are padded to [`LANES`] values; padding holds anything finite and
+//! never reaches a real column, because column j of a product depends on column j of its right factor alone. *Lanes*: 16
+//! matrices of one shape, entry (i, j) of all of them side by side as one vector.
+//!
+//! A kernel is written once over [`Vector`] and compiled for each instruction set. NEON is the baseline of 64-bit Arm, so
+//! the portable kernels compile to it there. Sums run in the order of the inner index, so results depend on the
+//! instruction set (fused multiply-add or not), never on the number of threads.
+#![allow(unsafe_code)]
+
+use std::fmt;
+
+use super::real::{LANES, Real};
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
+/// An instruction set that was found on this processor; only [`Simd::detect`] and [`Simd::portable`] make one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Simd(Level);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    Portable,
+}
+
+impl Simd {
+    /// The widest instruction set of this processor.
+    pub(crate) fn detect() -> Self {
+        *Self::available().first().expect("portable kernels run everywhere")
+    }
+
+    /// All instruction sets that this processor has kernels for, widest first.
+    pub(crate) fn available() -> Vec<Self> {
+        let mut found = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx512f") {
+                found.push(Self(Level::Avx512));
+            }
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                found.push(Self(Level::Avx2));
+            }
+        }
+        found.push(Self::portable());
+        found
+    }
+
+    /// Plain Rust, on every processor.
+    pub(crate) fn portable() -> Self {
+        Self(Level::Portable)
+    }
+}
+
+impl fmt::Debug for Simd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a product does with what is in its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Update {
+    /// C = A B.
+    Set,
+    /// C = -A B.
+    SetNegative,
+    /// C -= A B.
+    Subtract,
+}
+
+/// Which entries of a product are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All of them.
+    Full,
+    /// Those on and above the diagonal; some below may be computed as well.
+    Upper,
+}
+
+/// C (m x n) from A (m x k) and B (k x n). Entry (i, j) of a matrix is at `i * row + j * col`, in entries; `b_col` must be 1 in
+/// the dense layout, and C's columns are adjacent.
+#[derive(Debug)]
+pub(crate) struct Product<'a, T> {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    pub(crate) a: &'a [T],
+    pub(crate) a_row: usize,
+    pub(crate) a_col: usize,
+    pub(crate) b: &'a [T],
+    pub(crate) b_row: usize,
+    pub(crate) b_col: usize,
+    pub(crate) c: &'a mut [T],
+    pub(crate) c_row: usize,
+    pub(crate) update: Update,
+    pub(crate) part: Part,
+}
+
+impl<T: Kernels> Product<'_, T> {
+    /// The product of dense matrices; columns are computed up to the next multiple of [`LANES`].
+    #[track_caller]
+    pub(crate) fn dense(self, simd: Simd) {
+        assert_eq!(self.b_col, 1, "rows of a dense right factor are adjacent");
+        self.check(1, self.n.next_multiple_of(LANES));
+        // SAFETY: `check` proved that every index the kernel forms is inside its slice; `simd` was detected.
+        unsafe { T::product_dense(simd, &self.raw()) }
+    }
+
+    /// The product of 16 matrices side by side.
+    #[track_caller]
+    pub(crate) fn lanes(self, simd: Simd) {
+        self.check(LANES, self.n);
+        // SAFETY: as in `dense`.
+        unsafe { T::product_lanes(simd, &self.raw()) }
+    }
+
+    #[track_caller]
+    fn check(&self, width: usize, columns: usize) {
+        let Self { m, n, k, .. } = *self;
+        if m == 0 || n == 0 {
+            return;
+        }
+        assert!(self.c.len() >= ((m - 1) * self.c_row + columns) * width, "target of the product is too short");
+        if k > 0 {
+            assert!(self.a.len() > (((m - 1) * self.a_row + (k - 1) * self.a_col) * width) + width - 1, "left factor");
+            assert!(self.b.len() >= ((k - 1) * self.b_row + (columns - 1) * self.b_col + 1) * width, "right factor is too short");
+        }
+    }
+
+    fn raw(self) -> Raw<T> {
+        Raw {
+            m: self.m,
+            n: self.n,
+            k: self.k,
+            a: self.a.as_ptr(),
+            a_row: self.a_row,
+            a_col: self.a_col,
+            b: self.b.as_ptr(),
+            b_row: self.b_row,
+            b_col: self.b_col,
+            c: self.c.as_mut_ptr(),
+            c_row: self.c_row,
+            update: self.update,
+            part: self.part,
+        }
+    }
+}
+
+/// A checked [`Product`] as the kernels see it.
+pub(crate) struct Raw<T> {
+    m: usize,
+    n: usize,
+    k: usize,
+    a: *const T,
+    a_row: usize,
+    a_col: usize,
+    b: *const T,
+    b_row: usize,
+    b_col: usize,
+    c: *mut T,
+    c_row: usize,
+    update: Update,
+    part: Part,
+}
+
+/// `target += source`, entry by entry.
+#[track_caller]
+pub(crate) fn add<T: Kernels>(simd: Simd, target: &mut [T], source: &[T]) {
+    assert_eq!(target.len(), source.len());
+    // SAFETY: the lengths agree; `simd` was detected.
+    unsafe { T::add_values(simd, target.as_mut_ptr(), source.as_ptr(), source.len()) }
+}
+
+/// `half = full - product / 2` and `full -= product`, entry by entry: the two right factors of the derivative.
+#[track_caller]
+pub(crate) fn subtract_and_halve<T: Kernels>(simd: Simd, full: &mut [T], half: &mut [T], product: &[T]) {
+    assert!(full.len() == half.len() && full.len() == product.len());
+    // SAFETY: the lengths agree; `simd` was detected.
+    unsafe { T::subtract_and_halve(simd, full.as_mut_ptr(), half.as_mut_ptr(), product.as_ptr(), product.len()) }
+}
+
+/// `target[j][i] = source[i][j]` of a dense rows x cols source.
+#[track_caller]
+pub(crate) fn transpose<T: Kernels>(
+    simd: Simd,
+    (rows, cols): (usize, usize),
+    source: &[T],
+    source_row: usize,
+    target: &mut [T],
+    target_row: usize,
+) {
+    if rows == 0 || cols == 0 {
+        return;
+    }
+    assert!(source.len() >= (rows - 1) * source_row + cols && source_row >= cols, "source of the transposition");
+    assert!(target.len() >= (cols - 1) * target_row + rows && target_row >= rows, "target of the transposition");
+    // SAFETY: every index is inside its slice by the two assertions; `simd` was detected.
+    unsafe { T::transpose(simd, rows, cols, source.as_ptr(), source_row, target.as_mut_ptr(), target_row) }
+}
+
+/// Copies the strict upper triangle of a dense square matrix onto its lower one.
+#[track_caller]
+pub(crate) fn mirror<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T], row: usize) {
+    if size == 0 {
+        return;
+    }
+    assert!(matrix.len() >= (size - 1) * row + size && row >= size, "matrix to mirror");
+    // SAFETY: every index is inside the slice by the assertion; `simd` was detected.
+    unsafe { T::mirror(simd, size, matrix.as_mut_ptr(), row) }
+}
+
+/// [`mirror`] of 16 square matrices side by side, rows adjacent.
+#[track_caller]
+pub(crate) fn mirror_lanes<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T]) {
+    assert!(matrix.len() >= size * size * LANES, "matrices to mirror");
+    // SAFETY: every index is inside the slice by the assertion; `simd` was detected.
+    unsafe { T::mirror_lanes(simd, size, matrix.as_mut_ptr()) }
+}
+
+/// [`invert_lanes`] of one dense matrix of at most [`LANES`] rows whose rows are at least [`LANES`] long.
+#[track_caller]
+pub(crate) fn invert_small<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T], row: usize, pivots: &mut [T]) {
+    assert!(size <= LANES && pivots.len() >= size);
+    assert!(size == 0 || matrix.len() >= (size - 1) * row + LANES, "matrix to invert");
+    // SAFETY: `size` rows of LANES values are inside the slice by the assertion; `simd` was detected.
+    unsafe { T::invert_small(simd, size, matrix.as_mut_ptr(), row, pivots.as_mut_ptr()) }
+}
+
+/// Replaces 16 symmetric positive definite matrices, given by their upper triangles, by their full inverses, and `pivots` by
+/// the pivots of the elimination (not positive where a matrix is not positive definite).
+///
+/// `scratch` takes as many vectors as `pivots`.
+#[track_caller]
+pub(crate) fn invert_lanes<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T], pivots: &mut [T], scratch: &mut [T]) {
+    assert!(matrix.len() >= size * size * LANES && pivots.len() >= size * LANES && scratch.len() >= size * LANES);
+    // SAFETY: every index is inside its slice by the assertion; `simd` was detected.
+    unsafe { T::invert_lanes(simd, size, matrix.as_mut_ptr(), pivots.as_mut_ptr(), scratch.as_mut_ptr()) }
+}
+
+/// `out[i] -= sum_j matrix[i][j] x[j]` for a dense matrix.
+#[track_caller]
+pub(crate) fn subtract_dots<T: Kernels>(simd: Simd, cols: usize, matrix: &[T], row: usize, x: &[T], out: &mut [T]) {
+    if out.is_empty() {
+        return;
+    }
+    assert!(matrix.len() >= (out.len() - 1) * row + cols && x.len() >= cols);
+    // SAFETY: every index is inside its slice by the assertion; `simd` was detected.
+    unsafe { T::subtract_dots(simd, out.len(), cols, matrix.as_ptr(), row, x.as_ptr(), out.as_mut_ptr()) }
+}
+
+/// A vector register of `WIDTH` values.
+trait Vector: Copy {
+    type Elem: Real;
+    const WIDTH: usize;
+    /// Side of the square of accumulators that fits the registers, lanes layout.
+    const TILE: usize;
+    /// Rows of accumulators of two vectors that fit the registers, dense layout.
+    const ROWS: usize;
+
+    unsafe fn load(from: *const Self::Elem) -> Self;
+    unsafe fn store(self, to: *mut Self::Elem);
+    unsafe fn splat(value: Self::Elem) -> Self;
+    unsafe fn add(self, other: Self) -> Self;
+    unsafe fn sub(self, other: Self) -> Self;
+    unsafe fn mul(self, other: Self) -> Self;
+    unsafe fn div(self, other: Self) -> Self;
+    /// self + a b.
+    unsafe fn plus_product(self, a: Self, b: Self) -> Self;
+    /// Transposes a WIDTH x WIDTH square.
+    unsafe fn transpose_square(source: *const Self::Elem, source_row: usize, target: *mut Self::Elem, target_row: usize);
+}
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! x86_vector {
+    ($vector:ty, $elem:ty, $width:expr, $tile:expr, $rows:expr, $load:ident, $store:ident, $splat:ident, $add:ident,
+     $sub:ident, $mul:ident, $div:ident, $fma:ident, $transpose:ident) => {
+        impl Vector for $vector {
+            type Elem = $elem;
+            const WIDTH: usize = $width;
+            const TILE: usize = $tile;
+            const ROWS: usize = $rows;
+
+            #[inline(always)]
+            unsafe fn load(from: *const $elem) -> Self {
+                unsafe { $load(from) }
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $elem) {
+                unsafe { $store(to, self) }
+            }
+            #[inline(always)]
+            unsafe fn splat(value: $elem) -> Self {
+                unsafe { $splat(value) }
+            }
+            #[inline(always)]
+            unsafe fn add(self, other: Self) -> Self {
+                unsafe { $add(self, other) }
+            }
+            #[inline(always)]
+            unsafe fn sub(self, other: Self) -> Self {
+                unsafe { $sub(self, other) }
+            }
+            #[inline(always)]
+            unsafe fn mul(self, other: Self) -> Self {
+                unsafe { $mul(self, other) }
+            }
+            #[inline(always)]
+            unsafe fn div(self, other: Self) -> Self {
+                unsafe { $div(self, other) }
+            }
+            #[inline(always)]
+            unsafe fn plus_product(self, a: Self, b: Self) -> Self {
+                unsafe { $fma(a, b, self) }
+            }
+            #[inline(always)]
+            unsafe fn transpose_square(source: *const $elem, source_row: usize, target: *mut $elem, target_row: usize) {
+                unsafe { $transpose(source, source_row, target, target_row) }
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+x86_vector!(__m512, f32, 16, 4, 12, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_add_ps, _mm512_sub_ps,
+    _mm512_mul_ps, _mm512_div_ps, _mm512_fmadd_ps, transpose_16x16_f32);
+#[cfg(target_arch = "x86_64")]
+x86_vector!(__m512d, f64, 8, 4, 12, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_add_pd, _mm512_sub_pd,
+    _mm512_mul_pd, _mm512_div_pd, _mm512_fmadd_pd, transpose_8x8_scalar);
+#[cfg(target_arch = "x86_64")]
+x86_vector!(__m256, f32, 8, 3, 6, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_add_ps, _mm256_sub_ps,
+    _mm256_mul_ps, _mm256_div_ps, _mm256_fmadd_ps, transpose_8x8_scalar);
+#[cfg(target_arch = "x86_64")]
+x86_vector!(__m256d, f64, 4, 3, 6, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, _mm256_add_pd, _mm256_sub_pd,
+    _mm256_mul_pd, _mm256_div_pd, _mm256_fmadd_pd, transpose_4x4_scalar);
+
+/// Four values in plain Rust.
+#[derive(Clone, Copy)]
+struct Quad<T>([T; 4]);
+
+impl<T: Real> Vector for Quad<T> {
+    type Elem = T;
+    const WIDTH: usize = 4;
+    const TILE: usize = 2;
+    const ROWS: usize = 4;
+
+    #[inline(always)]
+    unsafe fn load(from: *const T) -> Self {
+        // SAFETY: the caller has `WIDTH` readable values at `from`; arrays of T need no more than T's alignment.
+        Self(unsafe { from.cast::<[T; 4]>().read() })
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut T) {
+        // SAFETY: the caller has `WIDTH` writable values at `to`.
+        unsafe { to.cast::<[T; 4]>().write(self.0) }
+    }
+    #[inline(always)]
+    unsafe fn splat(value: T) -> Self {
+        Self([value; 4])
+    }
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        Self(std::array::from_fn(|at| self.0[at] + other.0[at]))
+    }
+    #[inline(always)]
+    unsafe fn sub(self, other: Self) -> Self {
+        Self(std::array::from_fn(|at| self.0[at] - other.0[at]))
+    }
+    #[inline(always)]
+    unsafe fn mul(self, other: Self) -> Self {
+        Self(std::array::from_fn(|at| self.0[at] * other.0[at]))
+    }
+    #[inline(always)]
+    unsafe fn div(self, other: Self) -> Self {
+        Self(std::array::from_fn(|at| self.0[at] / other.0[at]))
+    }
+    #[inline(always)]
+    unsafe fn plus_product(self, a: Self, b: Self) -> Self {
+        Self(std::array::from_fn(|at| self.0[at] + a.0[at] * b.0[at]))
+    }
+    #[inline(always)]
+    unsafe fn transpose_square(source: *const T, source_row: usize, target: *mut T, target_row: usize) {
+        // SAFETY: as the caller's.
+        unsafe { transpose_4x4_scalar(source, source_row, target, target_row) }
+    }
+}
+
+/// Inner dimension worked on at once, so that a strip of the right factor stays in the first-level cache.
+const DEPTH: usize = 256;
+
+/// C (M rows, N vectors) from one pass over the inner index; `UNIT` if consecutive rows of A are adjacent.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+unsafe fn dense_tile<V: Vector, const M: usize, const N: usize, const UNIT: bool>(
+    depth: usize,
+    a: *const V::Elem,
+    (a_row, a_col): (usize, usize),
+    b: *const V::Elem,
+    b_row: usize,
+    c: *mut V::Elem,
+    c_row: usize,
+    (accumulate, negative): (bool, bool),
+) {
+    // SAFETY: the caller's bounds cover M x depth of A, depth x N vectors of B and M x N vectors of C.
+    unsafe {
+        let a_row = if UNIT { 1 } else { a_row };
+        let mut sums = [[V::splat(V::Elem::ZERO); N]; M];
+        let (mut a, mut b) = (a, b);
+        for _ in 0..depth {
+            let right: [V; N] = std::array::from_fn(|n| V::load(b.add(n * V::WIDTH)));
+            for m in 0..M {
+                let left = V::splat(*a.add(m * a_row));
+                for n in 0..N {
+                    sums[m][n] = sums[m][n].plus_product(left, right[n]);
+                }
+            }
+            a = a.wrapping_add(a_col);
+            b = b.wrapping_add(b_row);
+        }
+        for m in 0..M {
+            for n in 0..N {
+                let to = c.add(m * c_row + n * V::WIDTH);
+                let start = if accumulate { V::load(to) } else { V::splat(V::Elem::ZERO) };
+                let sum = if negative { start.sub(sums[m][n]) } else { start.add(sums[m][n]) };
+                sum.store(to);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn product_dense<V: Vector>(p: &Raw<V::Elem>) {
+    let columns = p.n.next_multiple_of(LANES);
+    let strip = 2 * V::WIDTH;
+    let num_blocks = p.m.div_ceil(V::ROWS);
+    let mut k0 = 0;
+    loop {
+        let depth = (p.k - k0).min(DEPTH);
+        let mode = (p.update == Update::Subtract || k0 > 0, p.update != Update::Set);
+        for j in (0..columns).step_by(strip) {
+            let wide = j + strip <= columns;
+            for block in 0..num_blocks {
+                // Blocks of nearly equal height, so that none is a single row.
+                let (i, end) = (block * p.m / num_blocks, (block + 1) * p.m / num_blocks);
+                if p.part == Part::Upper && j + strip <= i {
+                    break;
+                }
+                // SAFETY: rows i..end < m, columns j..j + strip <= `columns`, inner index below k: inside by `Product::check`.
+                unsafe {
+                    let a = p.a.add(i * p.a_row + k0 * p.a_col);
+                    let (b, c) = (p.b.add(k0 * p.b_row + j), p.c.add(i * p.c_row + j));
+                    let strides = (p.a_row, p.a_col);
+                    macro_rules! rows {
+                        ($($m:literal)*) => {
+                            match (end - i, wide, p.a_row == 1) {
+                                $(($m, true, true) => dense_tile::<V, $m, 2, true>(depth, a, strides, b, p.b_row, c, p.c_row, mode),
+                                ($m, true, false) => dense_tile::<V, $m, 2, false>(depth, a, strides, b, p.b_row, c, p.c_row, mode),
+                                ($m, false, true) => dense_tile::<V, $m, 1, true>(depth, a, strides, b, p.b_row, c, p.c_row, mode),
+                                ($m, false, false) => dense_tile::<V, $m, 1, false>(depth, a, strides, b, p.b_row, c, p.c_row, mode),)*
+                                _ => unreachable!("a block has at most ROWS <= 12 rows"),
+                            }
+                        };
+                    }
+                    rows!(1 2 3 4 5 6 7 8 9 10 11 12);
+                }
+            }
+        }
+        k0 += depth;
+        if k0 >= p.k {
+            break;
+        }
+    }
+}
+
+/// C (M x N entries of one vector each) in the lanes layout.
+#[inline(always)]
+unsafe fn lanes_tile<V: Vector, const M: usize, const N: usize>(
+    p: &Raw<V::Elem>,
+    (i, j): (usize, usize),
+    offset: usize,
+) {
+    // SAFETY: the caller's tile lies inside m x n, so all indices are inside by `Product::check`.
+    unsafe {
+        let mut sums = [[V::splat(V::Elem::ZERO); N]; M];
+        let mut a = p.a.add(i * p.a_row * LANES + offset);
+        let mut b = p.b.add(j * p.b_col * LANES + offset);
+        for _ in 0..p.k {
+            let right: [V; N] = std::array::from_fn(|n| V::load(b.add(n * p.b_col * LANES)));
+            for m in 0..M {
+                let left = V::load(a.add(m * p.a_row * LANES));
+                for n in 0..N {
+                    sums[m][n] = sums[m][n].plus_product(left, right[n]);
+                }
+            }
+            a = a.wrapping_add(p.a_col * LANES);
+            b = b.wrapping_add(p.b_row * LANES);
+        }
+        let (accumulate, negative) = (p.update == Update::Subtract, p.update != Update::Set);
+        for m in 0..M {
+            for n in 0..N {
+                let to = p.c.add(((i + m) * p.c_row + j + n) * LANES + offset);
+                let start = if accumulate { V::load(to) } else { V::splat(V::Elem::ZERO) };
+                let sum = if negative { start.sub(sums[m][n]) } else { start.add(sums[m][n]) };
+                sum.store(to);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn product_lanes<V: Vector>(p: &Raw<V::Elem>) {
+    for offset in (0..LANES).step_by(V::WIDTH) {
+        for i in (0..p.m).step_by(V::TILE) {
+            let rows = (p.m - i).min(V::TILE);
+            let first = if p.part == Part::Upper { i - i % V::TILE } else { 0 };
+            for j in (first..p.n).step_by(V::TILE) {
+                let cols = (p.n - j).min(V::TILE);
+                macro_rules! tiles {
+                    ($(($m:literal, $n:literal))*) => {
+                        match (rows, cols) {
+                            $(($m, $n) => lanes_tile::<V, $m, $n>(p, (i, j), offset),)*
+                            _ => unreachable!("a tile has at most TILE <= 4 rows and columns"),
+                        }
+                    };
+                }
+                // SAFETY: rows and cols are cut to m and n.
+                unsafe {
+                    tiles!((1, 1) (1, 2) (1, 3) (1, 4) (2, 1) (2, 2) (2, 3) (2, 4)
+                           (3, 1) (3, 2) (3, 3) (3, 4) (4, 1) (4, 2) (4, 3) (4, 4));
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn add_values<V: Vector>(target: *mut V::Elem, source: *const V::Elem, len: usize) {
+    // SAFETY: the caller gives `len` values on both sides; the loops stay below it.
+    unsafe {
+        let mut at = 0;
+        while at + V::WIDTH <= len {
+            V::load(target.add(at)).add(V::load(source.add(at))).store(target.add(at));
+            at += V::WIDTH;
+        }
+        while at < len {
+            *target.add(at) += *source.add(at);
+            at += 1;
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn subtract_and_halve_values<V: Vector>(
+    full: *mut V::Elem,
+    half: *mut V::Elem,
+    product: *const V::Elem,
+    len: usize,
+) {
+    let one_half = V::Elem::from_f64(0.5);
+    // SAFETY: the caller gives `len` values in all three; the loops stay below it.
+    unsafe {
+        let halves = V::splat(one_half);
+        let mut at = 0;
+        while at + V::WIDTH <= len {
+            let (value, product) = (V::load(full.add(at)), V::load(product.add(at)));
+            value.sub(halves.mul(product)).store(half.add(at));
+            value.sub(product).store(full.add(at));
+            at += V::WIDTH;
+        }
+        while at < len {
+            let (value, product) = (*full.add(at), *product.add(at));
+            *half.add(at) = value - one_half * product;
+            *full.add(at) = value - product;
+            at += 1;
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn transpose_dense<V: Vector>(
+    rows: usize,
+    cols: usize,
+    source: *const V::Elem,
+    source_row: usize,
+    target: *mut V::Elem,
+    target_row: usize,
+) {
+    let (full_rows, full_cols) = (rows - rows % V::WIDTH, cols - cols % V::WIDTH);
+    // SAFETY: squares lie inside rows x cols, the loops over the remainder too.
+    unsafe {
+        for i in (0..full_rows).step_by(V::WIDTH) {
+            for j in (0..full_cols).step_by(V::WIDTH) {
+                let (from, to) = (source.add(i * source_row + j), target.add(j * target_row + i));
+                V::transpose_square(from, source_row, to, target_row);
+            }
+        }
+        for i in 0..rows {
+            let first = if i < full_rows { full_cols } else { 0 };
+            for j in first..cols {
+                *target.add(j * target_row + i) = *source.add(i * source_row + j);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn mirror_dense<V: Vector>(size: usize, matrix: *mut V::Elem, row: usize) {
+    let full = size - size % V::WIDTH;
+    // SAFETY: squares and single entries lie inside size x size; the squares read and written do not overlap.
+    unsafe {
+        for i in (0..full).step_by(V::WIDTH) {
+            for j in (i + V::WIDTH..full).step_by(V::WIDTH) {
+                V::transpose_square(matrix.add(i * row + j), row, matrix.add(j * row + i), row);
+            }
+        }
+        for i in 0..size {
+            let own_square = if i < full { (i - i % V::WIDTH + V::WIDTH).min(full) } else { size };
+            let rest = if i < full { full } else { size };
+            for j in (i + 1..own_square).chain(rest..size) {
+                *matrix.add(j * row + i) = *matrix.add(i * row + j);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn mirror_lanes_upper<V: Vector>(size: usize, matrix: *mut V::Elem) {
+    // SAFETY: rows and columns stay below `size`, lanes below LANES.
+    unsafe {
+        for i in 0..size {
+            for j in i + 1..size {
+                for offset in (0..LANES).step_by(V::WIDTH) {
+                    V::load(matrix.add((i * size + j) * LANES + offset)).store(matrix.add((j * size + i) * LANES + offset));
+                }
+            }
+        }
+    }
+}
+
+/// Gauss-Jordan elimination in place, one row of at most LANES values at a time.
+#[inline(always)]
+unsafe fn invert_small_dense<V: Vector>(size: usize, matrix: *mut V::Elem, row: usize, pivots: *mut V::Elem) {
+    // SAFETY: the caller has `size` <= LANES rows of LANES values each.
+    unsafe {
+        for i in 0..size {
+            for j in i + 1..size {
+                *matrix.add(j * row + i) = *matrix.add(i * row + j);
+            }
+        }
+        for k in 0..size {
+            let own = matrix.add(k * row);
+            let pivot = *own.add(k);
+            *pivots.add(k) = pivot;
+            *own.add(k) = V::Elem::ONE;
+            let inverse = V::splat(V::Elem::ONE / pivot);
+            for at in (0..LANES).step_by(V::WIDTH) {
+                V::load(own.add(at)).mul(inverse).store(own.add(at));
+            }
+            for i in 0..size {
+                if i == k {
+                    continue;
+                }
+                let other = matrix.add(i * row);
+                let factor = V::splat(-*other.add(k));
+                *other.add(k) = V::Elem::ZERO;
+                for at in (0..LANES).step_by(V::WIDTH) {
+                    V::load(other.add(at)).plus_product(factor, V::load(own.add(at))).store(other.add(at));
+                }
+            }
+        }
+    }
+}
+
+/// Sweeps every pivot in turn: A_ij -= A_ik A_kj / A_kk, which leaves -A^-1.
+#[inline(always)]
+unsafe fn invert_lanes_upper<V: Vector>(
+    size: usize,
+    matrix: *mut V::Elem,
+    pivots: *mut V::Elem,
+    scratch: *mut V::Elem,
+) {
+    for offset in (0..LANES).step_by(V::WIDTH) {
+        // SAFETY: rows and columns stay below `size`, lanes below LANES.
+        unsafe {
+            let entry = |i: usize, j: usize| matrix.add((i * size + j) * LANES + offset);
+            let upper = |i: usize, j: usize| if i < j { entry(i, j) } else { entry(j, i) };
+            let column = |i: usize| scratch.add(i * LANES + offset);
+            for k in 0..size {
+                let pivot = V::load(entry(k, k));
+                pivot.store(pivots.add(k * LANES + offset));
+                let inverse = V::splat(V::Elem::ONE).div(pivot);
+                for i in 0..size {
+                    V::load(upper(i, k)).store(column(i));
+                }
+                for i in 0..size {
+                    if i == k {
+                        continue;
+                    }
+                    let factor = V::splat(V::Elem::ZERO).sub(V::load(column(i)).mul(inverse));
+                    for j in i..size {
+                        if j != k {
+                            V::load(entry(i, j)).plus_product(factor, V::load(column(j))).store(entry(i, j));
+                        }
+                    }
+                }
+                for i in 0..size {
+                    V::load(column(i)).mul(inverse).store(upper(i, k));
+                }
+                V::splat(V::Elem::ZERO).sub(inverse).store(entry(k, k));
+            }
+            for i in 0..size {
+                for j in i..size {
+                    let value = V::splat(V::Elem::ZERO).sub(V::load(entry(i, j)));
+                    value.store(entry(i, j));
+                    value.store(entry(j, i));
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn subtract_dots_dense<V: Vector>(
+    rows: usize,
+    cols: usize,
+    matrix: *const V::Elem,
+    row: usize,
+    x: *const V::Elem,
+    out: *mut V::Elem,
+) {
+    // SAFETY: row indices stay below `rows`, columns below `cols`; `buffer` holds one vector.
+    unsafe {
+        let full = cols - cols % V::WIDTH;
+        for i in 0..rows {
+            let values = matrix.add(i * row);
+            let mut sums = V::splat(V::Elem::ZERO);
+            for j in (0..full).step_by(V::WIDTH) {
+                sums = sums.plus_product(V::load(values.add(j)), V::load(x.add(j)));
+            }
+            let mut buffer = [V::Elem::ZERO; LANES];
+            sums.store(buffer.as_mut_ptr());
+            let mut sum = V::Elem::ZERO;
+            for value in &buffer[..V::WIDTH] {
+                sum += *value;
+            }
+            for j in full..cols {
+                sum += *values.add(j) * *x.add(j);
+            }
+            *out.add(i) -= sum;
+        }
+    }
+}
+
+macro_rules! transpose_scalar {
+    ($name:ident, $width:literal) => {
+        #[inline(always)]
+        unsafe fn $name<T: Real>(source: *const T, source_row: usize, target: *mut T, target_row: usize) {
+            // SAFETY: the caller has a square of this width at both places.
+            unsafe {
+                for i in 0..$width {
+                    for j in 0..$width {
+                        *target.add(j * target_row + i) = *source.add(i * source_row + j);
+                    }
+                }
+            }
+        }
+    };
+}
+
+transpose_scalar!(transpose_4x4_scalar, 4);
+#[cfg(target_arch = "x86_64")]
+transpose_scalar!(transpose_8x8_scalar, 8);
+
+/// 16 x 16 in registers: pairs of rows, pairs of pairs, then 128-bit quarters twice.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn transpose_16x16_f32(source: *const f32, source_row: usize, target: *mut f32, target_row: usize) {
+    // SAFETY: the caller has 16 x 16 values at both places and AVX-512.
+    unsafe {
+        let rows: [__m512; 16] = std::array::from_fn(|i| _mm512_loadu_ps(source.add(i * source_row)));
+        let mut pairs = [_mm512_setzero_ps(); 16];
+        for i in 0..8 {
+            pairs[2 * i] = _mm512_unpacklo_ps(rows[2 * i], rows[2 * i + 1]);
+            pairs[2 * i + 1] = _mm512_unpackhi_ps(rows[2 * i], rows[2 * i + 1]);
+        }
+        // quads[4 g + c]: rows 4 g..4 g + 4 of columns c, c + 4, c + 8, c + 12.
+        let mut quads = [_mm512_setzero_ps(); 16];
+        for group in 0..4 {
+            let pair = |at: usize| _mm512_castps_pd(pairs[4 * group + at]);
+            quads[4 * group] = _mm512_castpd_ps(_mm512_unpacklo_pd(pair(0), pair(2)));
+            quads[4 * group + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(pair(0), pair(2)));
+            quads[4 * group + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(pair(1), pair(3)));
+            quads[4 * group + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(pair(1), pair(3)));
+        }
+        for c in 0..4 {
+            let low_even = _mm512_shuffle_f32x4::<0x88>(quads[c], quads[4 + c]);
+            let low_odd = _mm512_shuffle_f32x4::<0xdd>(quads[c], quads[4 + c]);
+            let high_even = _mm512_shuffle_f32x4::<0x88>(quads[8 + c], quads[12 + c]);
+            let high_odd = _mm512_shuffle_f32x4::<0xdd>(quads[8 + c], quads[12 + c]);
+            let store = |column: usize, value: __m512| _mm512_storeu_ps(target.add(column * target_row), value);
+            store(c, _mm512_shuffle_f32x4::<0x88>(low_even, high_even));
+            store(c + 4, _mm512_shuffle_f32x4::<0x88>(low_odd, high_odd));
+            store(c + 8, _mm512_shuffle_f32x4::<0xdd>(low_even, high_even));
+            store(c + 12, _mm512_shuffle_f32x4::<0xdd>(low_odd, high_odd));
+        }
+    }
+}
+
+/// The kernels of one floating-point type.
+///
+/// # Safety
+/// Every method reads and writes through its pointers as far as its sizes say, and needs the instruction set of `simd`.
+#[allow(clippy::missing_safety_doc)]
+pub(crate) trait Kernels: Real {
+    unsafe fn product_dense(simd: Simd, p: &Raw<Self>);
+    unsafe fn product_lanes(simd: Simd, p: &Raw<Self>);
+    unsafe fn add_values(simd: Simd, target: *mut Self, source: *const Self, len: usize);
+    unsafe fn subtract_and_halve(simd: Simd, full: *mut Self, half: *mut Self, product: *const Self, len: usize);
+    unsafe fn transpose(
+        simd: Simd,
+        rows: usize,
+        cols: usize,
+        source: *const Self,
+        source_row: usize,
+        target: *mut Self,
+        target_row: usize,
+    );
+    unsafe fn mirror(simd: Simd, size: usize, matrix: *mut Self, row: usize);
+    unsafe fn mirror_lanes(simd: Simd, size: usize, matrix: *mut Self);
+    unsafe fn invert_small(simd: Simd, size: usize, matrix: *mut Self, row: usize, pivots: *mut Self);
+    unsafe fn invert_lanes(simd: Simd, size: usize, matrix: *mut Self, pivots: *mut Self, scratch: *mut Self);
+    unsafe fn subtract_dots(
+        simd: Simd,
+        rows: usize,
+        cols: usize,
+        matrix: *const Self,
+        row: usize,
+        x: *const Self,
+        out: *mut Self,
+    );
+}
+
+/// One method: the kernel compiled for each instruction set, and the choice between them.
+macro_rules! dispatch {
+    ($name:ident = $kernel:ident, $elem:ty, $avx512:ty, $avx2:ty, ($($arg:ident: $type:ty),*)) => {
+        unsafe fn $name(simd: Simd, $($arg: $type),*) {
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f")]
+            unsafe fn avx512($($arg: $type),*) {
+                // SAFETY: as the caller's.
+                unsafe { $kernel::<$avx512>($($arg),*) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            unsafe fn avx2($($arg: $type),*) {
+                // SAFETY: as the caller's.
+                unsafe { $kernel::<$avx2>($($arg),*) }
+            }
+            // SAFETY: a `Simd` exists only for an instruction set that was found; the rest is the caller's.
+            unsafe {
+                match simd.0 {
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Avx512 => avx512($($arg),*),
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Avx2 => avx2($($arg),*),
+                    Level::Portable => $kernel::<Quad<$elem>>($($arg),*),
+                }
+            }
+        }
+    };
+}
+
+macro_rules! kernels_for {
+    ($elem:ty, $avx512:ty, $avx2:ty) => {
+        impl Kernels for $elem {
+            dispatch!(product_dense = product_dense, $elem, $avx512, $avx2, (p: &Raw<$elem>));
+            dispatch!(product_lanes = product_lanes, $elem, $avx512, $avx2, (p: &Raw<$elem>));
+            dispatch!(add_values = add_values, $elem, $avx512, $avx2, (target: *mut $elem, source: *const $elem, len: usize));
+            dispatch!(subtract_and_halve = subtract_and_halve_values, $elem, $avx512, $avx2,
+                (full: *mut $elem, half: *mut $elem, product: *const $elem, len: usize));
+            dispatch!(transpose = transpose_dense, $elem, $avx512, $avx2, (rows: usize, cols: usize, source: *const $elem,
+                source_row: usize, target: *mut $elem, target_row: usize));
+            dispatch!(mirror = mirror_dense, $elem, $avx512, $avx2, (size: usize, matrix: *mut $elem, row: usize));
+            dispatch!(mirror_lanes = mirror_lanes_upper, $elem, $avx512, $avx2, (size: usize, matrix: *mut $elem));
+            dispatch!(invert_small = invert_small_dense, $elem, $avx512, $avx2,
+                (size: usize, matrix: *mut $elem, row: usize, pivots: *mut $elem));
+            dispatch!(invert_lanes = invert_lanes_upper, $elem, $avx512, $avx2,
+                (size: usize, matrix: *mut $elem, pivots: *mut $elem, scratch: *mut $elem));
+            dispatch!(subtract_dots = subtract_dots_dense, $elem, $avx512, $avx2, (rows: usize, cols: usize,
+                matrix: *const $elem, row: usize, x: *const $elem, out: *mut $elem));
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+kernels_for!(f32, __m512, __m256);
+#[cfg(target_arch = "x86_64")]
+kernels_for!(f64, __m512d, __m256d);
+#[cfg(not(target_arch = "x86_64"))]
+kernels_for!(f32, (), ());
+#[cfg(not(target_arch = "x86_64"))]
+kernels_for!(f64, (), ());

@@ -1,0 +1,417 @@
+//! Numeric work on the dense fronts of the separators between blocks.
+
+use super::block::ring_values;
+use super::dissection::{Front, Part};
+use super::front::{self, Dense, Scratch, Size};
+use super::plan::{Plan, Trunk};
+use super::real::{Aligned, padded};
+use super::simd::{self, Kernels, Simd, Update};
+
+/// Subtrees with at least this many pivots are worked on in parallel; smaller ones cost less than the hand-over.
+const PARALLEL_PIVOTS: usize = 256;
+
+/// The matrices of one front.
+#[derive(Debug)]
+pub(super) struct FrontFactor<T> {
+    size: Size,
+    inverse: Aligned<T>,
+    gain: Aligned<T>,
+    /// S on the way up, Z22 on the way down.
+    outer: Aligned<T>,
+    dinverse: Aligned<T>,
+    dgain: Aligned<T>,
+    douter: Aligned<T>,
+    z11: Aligned<T>,
+    z12: Aligned<T>,
+    dz11: Aligned<T>,
+    dz12: Aligned<T>,
+    pub(super) pivots: Aligned<T>,
+}
+
+impl<T: Kernels> FrontFactor<T> {
+    pub(super) fn new(front: &Front) -> Self {
+        let size = Size { pivots: front.pivots.len(), boundary: front.boundary.len() };
+        let (square, wide, outer) = (size.square::<Dense>(), size.wide::<Dense>(), size.outer::<Dense>());
+        let zeros = Aligned::zeros;
+        Self {
+            size,
+            inverse: zeros(square),
+            gain: zeros(wide),
+            outer: zeros(outer),
+            dinverse: zeros(square),
+            dgain: zeros(wide),
+            douter: zeros(outer),
+            z11: zeros(square),
+            z12: zeros(wide),
+            dz11: zeros(square),
+            dz12: zeros(wide),
+            pivots: zeros(size.pivots),
+        }
+    }
+
+    /// Z of pivot row and front column, `col` counting pivots, then boundary.
+    pub(super) fn covariance(&self, slot: usize) -> T {
+        let Size { pivots, boundary } = self.size;
+        if slot < pivots * pivots {
+            return self.z11[slot / pivots * padded(pivots) + slot % pivots];
+        }
+        let slot = slot - pivots * pivots;
+        self.z12[slot / boundary * padded(boundary) + slot % boundary]
+    }
+
+    /// diag(Z) and -diag(dZ) of the pivots.
+    pub(super) fn diagonals(&self) -> impl Iterator<Item = (T, T)> + '_ {
+        let step = padded(self.size.pivots) + 1;
+        (0..self.size.pivots).map(move |at| (self.z11[at * step], -self.dz11[at * step]))
+    }
+}
+
+/// The fronts above the blocks.
+#[derive(Clone, Copy)]
+pub(super) struct TrunkWork<'a> {
+    pub(super) simd: Simd,
+    pub(super) plan: &'a Plan,
+    /// Cells of a block's ring.
+    pub(super) ring: usize,
+}
+
+/// A subtree's share of what is written: its fronts, and the ring matrices of its blocks.
+struct Share<'a, T> {
+    fronts: &'a mut [FrontFactor<T>],
+    first_front: usize,
+    rings: &'a mut [T],
+    drings: &'a mut [T],
+    first_block: usize,
+}
+
+impl<'a, T> Share<'a, T> {
+    /// The shares of the two parts of a front whose own entry is taken off already.
+    fn split(self, front: &Front, fronts: &[Front], ring: usize) -> [(Part, Self); 2] {
+        let [first, second] = front.parts[..] else { unreachable!("a rectangle is cut in two") };
+        let (front_at, block_at) = match second {
+            Part::Front(at) => (fronts[at].first, fronts[at].blocks.0),
+            Part::Block(at) => (self.first_front + self.fronts.len(), at),
+        };
+        let (first_fronts, second_fronts) = self.fronts.split_at_mut(front_at - self.first_front);
+        let at = (block_at - self.first_block) * ring_values(ring);
+        let (first_rings, second_rings) = self.rings.split_at_mut(at);
+        let (first_drings, second_drings) = self.drings.split_at_mut(at.min(self.drings.len()));
+        [
+            (
+                first,
+                Self {
+                    fronts: first_fronts,
+                    first_front: self.first_front,
+                    rings: first_rings,
+                    drings: first_drings,
+                    first_block: self.first_block,
+                },
+            ),
+            (
+                second,
+                Self {
+                    fronts: second_fronts,
+                    first_front: front_at,
+                    rings: second_rings,
+                    drings: second_drings,
+                    first_block: block_at,
+                },
+            ),
+        ]
+    }
+}
+
+/// Which sweep a subtree makes on the way up.
+#[derive(Clone, Copy)]
+enum Up<'a, T> {
+    /// Elimination of the listed values.
+    Eliminate(&'a [T]),
+    /// Its derivative along these weights.
+    Differentiate(&'a [T]),
+}
+
+impl TrunkWork<'_> {
+    fn trunk(&self) -> &Trunk {
+        &self.plan.trunk
+    }
+
+    fn fronts(&self) -> &[Front] {
+        &self.trunk().dissection.fronts
+    }
+
+    /// Eliminates the separators, given the matrices of the blocks' rings.
+    pub(super) fn eliminate<T: Kernels>(
+        &self,
+        values: &[T],
+        fronts: &mut [FrontFactor<T>],
+        scratch: &mut [Scratch<T>],
+        rings: &mut [T],
+    ) {
+        self.sweep_up(Up::Eliminate(values), fronts, scratch, rings);
+    }
+
+    /// The derivative of [`eliminate`](Self::eliminate) along `weights`, one value a node.
+    pub(super) fn differentiate<T: Kernels>(
+        &self,
+        weights: &[T],
+        fronts: &mut [FrontFactor<T>],
+        scratch: &mut [Scratch<T>],
+        drings: &mut [T],
+    ) {
+        self.sweep_up(Up::Differentiate(weights), fronts, scratch, drings);
+    }
+
+    fn sweep_up<T: Kernels>(
+        &self,
+        sweep: Up<'_, T>,
+        fronts: &mut [FrontFactor<T>],
+        scratch: &mut [Scratch<T>],
+        rings: &mut [T],
+    ) {
+        if !fronts.is_empty() {
+            let share = Share { fronts, first_front: 0, rings, drings: &mut [], first_block: 0 };
+            self.up(sweep, self.fronts().len() - 1, share, scratch);
+        }
+    }
+
+    fn up<T: Kernels>(&self, sweep: Up<'_, T>, at: usize, mut share: Share<'_, T>, scratch: &mut [Scratch<T>]) {
+        let front = &self.fronts()[at];
+        let (own, below) = share.fronts.split_last_mut().expect("a subtree holds its own front");
+        let (first_front, first_block) = (share.first_front, share.first_block);
+        {
+            let (rings, drings) = (&mut *share.rings, &mut *share.drings);
+            let below = Share { fronts: &mut *below, first_front, rings, drings, first_block };
+            let parts = below.split(front, self.fronts(), self.ring);
+            self.each(parts, scratch, |part, share, scratch| {
+                if let Part::Front(child) = part {
+                    self.up(sweep, child, share, scratch);
+                }
+            });
+        }
+        share.fronts = &mut [];
+        let scratch = &mut scratch[0];
+        let size = own.size;
+        match sweep {
+            Up::Eliminate(values) => {
+                own.inverse.fill(T::ZERO);
+                own.outer.fill(T::ZERO);
+                let f12 = &mut scratch.f12[..size.wide::<Dense>()];
+                f12.fill(T::ZERO);
+                self.scatter(at, values, size, &mut own.inverse, f12);
+                let parts = Below { fronts: below, first_front, rings: share.rings, first_block, derivative: false };
+                self.extend_add(front, &parts, size, &mut own.inverse, f12, &mut own.outer);
+                let (f11, f22) = (&mut own.inverse, &mut own.outer);
+                front::eliminate::<Dense, T>(self.simd, size, f11, f22, &mut own.gain, &mut own.pivots, scratch);
+            }
+            Up::Differentiate(weights) => {
+                let df11 = &mut scratch.df11[..size.square::<Dense>()];
+                let df12 = &mut scratch.df12[..size.wide::<Dense>()];
+                df11.fill(T::ZERO);
+                df12.fill(T::ZERO);
+                own.douter.fill(T::ZERO);
+                for (&pivot, diagonal) in front.pivots.iter().zip(df11.iter_mut().step_by(padded(size.pivots) + 1)) {
+                    *diagonal = weights[pivot as usize];
+                }
+                let parts = Below { fronts: below, first_front, rings: share.rings, first_block, derivative: true };
+                self.extend_add(front, &parts, size, df11, df12, &mut own.douter);
+                let (factor, out) = ((&*own.inverse, &*own.gain), (&mut *own.dinverse, &mut *own.dgain));
+                front::differentiate::<Dense, T>(self.simd, size, factor, &mut own.douter, out, scratch);
+            }
+        }
+    }
+
+    /// Runs `work` on both parts of a front, in parallel where they are large and there is scratch for two.
+    fn each<T: Kernels>(
+        &self,
+        parts: [(Part, Share<'_, T>); 2],
+        scratch: &mut [Scratch<T>],
+        work: impl Fn(Part, Share<'_, T>, &mut [Scratch<T>]) + Sync,
+    ) {
+        let [(first, first_share), (second, second_share)] = parts;
+        let pivots = |share: &Share<'_, T>| share.fronts.iter().map(|front| front.size.pivots).sum::<usize>();
+        let large = pivots(&first_share) >= PARALLEL_PIVOTS && pivots(&second_share) >= PARALLEL_PIVOTS;
+        if large && scratch.len() > 1 {
+            let (first_scratch, second_scratch) = scratch.split_at_mut(scratch.len() / 2);
+            rayon::join(|| work(first, first_share, first_scratch), || work(second, second_share, second_scratch));
+        } else {
+            work(first, first_share, scratch);
+            work(second, second_share, scratch);
+        }
+    }
+
+    /// The entries of the matrix that enter with a front.
+    fn scatter<T: Kernels>(&self, at: usize, values: &[T], size: Size, f11: &mut [T], f12: &mut [T]) {
+        let trunk = self.trunk();
+        let square = size.pivots * size.pivots;
+        for &(slot, index) in &trunk.entries[trunk.entry_starts[at]..trunk.entry_starts[at + 1]] {
+            let (slot, value) = (slot as usize, values[index as usize]);
+            if slot < square {
+                f11[slot / size.pivots * padded(size.pivots) + slot % size.pivots] = value;
+            } else {
+                let slot = slot - square;
+                f12[slot / size.boundary * padded(size.boundary) + slot % size.boundary] = value;
+            }
+        }
+    }
+
+    fn extend_add<T: Kernels>(
+        &self,
+        front: &Front,
+        below: &Below<'_, T>,
+        size: Size,
+        f11: &mut [T],
+        f12: &mut [T],
+        f22: &mut [T],
+    ) {
+        for part in &front.parts {
+            match *part {
+                Part::Front(child) => {
+                    let source = &below.fronts[child - below.first_front];
+                    let matrix = if below.derivative { &source.douter } else { &source.outer };
+                    let child_row = padded(source.size.boundary);
+                    let runs = &self.fronts()[child].runs;
+                    front::extend_add::<Dense, T>(self.simd, size, runs, (matrix, child_row), f11, f12, f22);
+                }
+                Part::Block(child) => {
+                    let start = (child - below.first_block) * ring_values(self.ring);
+                    let matrix = &below.rings[start..start + ring_values(self.ring)];
+                    let runs = &self.trunk().dissection.blocks[child].runs;
+                    front::extend_add::<Dense, T>(self.simd, size, runs, (matrix, padded(self.ring)), f11, f12, f22);
+                }
+            }
+        }
+    }
+
+    /// The selected inverse of all fronts and the covariances of the blocks' rings; with `derivative` those of dZ too.
+    pub(super) fn invert<T: Kernels>(
+        &self,
+        derivative: bool,
+        fronts: &mut [FrontFactor<T>],
+        scratch: &mut [Scratch<T>],
+        rings: &mut [T],
+        drings: &mut [T],
+    ) {
+        if !fronts.is_empty() {
+            let share = Share { fronts, first_front: 0, rings, drings, first_block: 0 };
+            self.down(derivative, self.fronts().len() - 1, None, share, scratch);
+        }
+    }
+
+    fn down<T: Kernels>(
+        &self,
+        derivative: bool,
+        at: usize,
+        parent: Option<&FrontFactor<T>>,
+        share: Share<'_, T>,
+        scratch: &mut [Scratch<T>],
+    ) {
+        let front = &self.fronts()[at];
+        let (own, below) = share.fronts.split_last_mut().expect("a subtree holds its own front");
+        let (simd, size) = (self.simd, own.size);
+        if let Some(parent) = parent {
+            let blocks = (&*parent.z11, &*parent.z12, &*parent.outer);
+            front::gather::<Dense, T>(simd, parent.size, &front.runs, blocks, size.boundary, &mut own.outer);
+        }
+        let factor = (&*own.inverse, &*own.gain);
+        let z = (&mut *own.z11, &mut *own.z12);
+        front::invert::<Dense, T>(simd, size, factor, &own.outer, z, &mut scratch[0]);
+        if derivative {
+            if let Some(parent) = parent {
+                let blocks = (&*parent.dz11, &*parent.dz12, &*parent.douter);
+                front::gather::<Dense, T>(simd, parent.size, &front.runs, blocks, size.boundary, &mut own.douter);
+            }
+            let dfactor = (&*own.dinverse, &*own.dgain);
+            let (z, dz) = ((&*own.z12, &*own.outer), (&mut *own.dz11, &mut *own.dz12));
+            let scratch = &mut scratch[0];
+            front::differentiate_inverse::<Dense, T>(simd, size, &own.gain, dfactor, z, &own.douter, dz, scratch);
+        }
+        let own = &*own;
+        let below = Share { fronts: below, ..share };
+        self.each(below.split(front, self.fronts(), self.ring), scratch, |part, share, scratch| match part {
+            Part::Front(child) => self.down(derivative, child, Some(own), share, scratch),
+            Part::Block(child) => {
+                let len = ring_values(self.ring);
+                self.gather_ring(child, size, (&own.z11, &own.z12, &own.outer), &mut share.rings[..len]);
+                if derivative {
+                    self.gather_ring(child, size, (&own.dz11, &own.dz12, &own.douter), &mut share.drings[..len]);
+                }
+            }
+        });
+    }
+
+    /// The full covariance of a block's ring, whose order is not that of elimination; cells that do not exist stay as they
+    /// are, since the block is not coupled to them.
+    fn gather_ring<T: Kernels>(&self, block: usize, size: Size, blocks: (&[T], &[T], &[T]), ring: &mut [T]) {
+        let row = padded(self.ring);
+        let runs = &self.trunk().dissection.blocks[block].runs;
+        front::gather_upper::<Dense, T>(size, runs, blocks, row, ring);
+        let (l1, l2) = (padded(size.pivots), padded(size.boundary));
+        for (at, rows) in runs.iter().enumerate() {
+            simd::mirror(self.simd, rows.len, &mut ring[rows.start * (row + 1)..], row);
+            for cols in &runs[at + 1..] {
+                let (source, source_row) = match (rows.target < size.pivots, cols.target < size.pivots) {
+                    (true, true) => (&blocks.0[rows.target * l1 + cols.target..], l1),
+                    (true, false) => (&blocks.1[rows.target * l2 + cols.target - size.pivots..], l2),
+                    _ => (&blocks.2[(rows.target - size.pivots) * l2 + cols.target - size.pivots..], l2),
+                };
+                let target = &mut ring[cols.start * row + rows.start..];
+                simd::transpose(self.simd, (rows.len, cols.len), source, source_row, target, row);
+            }
+        }
+    }
+
+    /// The way up of a solve on `x`, one value a node.
+    pub(super) fn forward<T: Kernels>(&self, factors: &[FrontFactor<T>], x: &mut [T], buffers: &mut [Vec<T>; 3]) {
+        for (front, factor) in self.fronts().iter().zip(factors) {
+            let [pivots, boundary, _] = buffers;
+            collect(x, &front.pivots, pivots);
+            boundary.clear();
+            boundary.resize(padded(front.boundary.len()), T::ZERO);
+            let gain = &*factor.gain;
+            row_product(self.simd, pivots, gain, front.boundary.len(), boundary, Update::SetNegative);
+            for (&node, change) in front.boundary.iter().zip(&*boundary) {
+                x[node as usize] += *change;
+            }
+        }
+    }
+
+    /// The way down: x1 = P f1 - K x2.
+    pub(super) fn backward<T: Kernels>(&self, factors: &[FrontFactor<T>], x: &mut [T], buffers: &mut [Vec<T>; 3]) {
+        for (front, factor) in self.fronts().iter().zip(factors).rev() {
+            let [pivots, boundary, out] = buffers;
+            collect(x, &front.pivots, pivots);
+            collect(x, &front.boundary, boundary);
+            out.clear();
+            out.resize(padded(pivots.len()), T::ZERO);
+            let num_pivots = pivots.len();
+            row_product(self.simd, pivots, &factor.inverse, num_pivots, out, Update::Set);
+            let row = padded(boundary.len());
+            simd::subtract_dots(self.simd, boundary.len(), &factor.gain, row, boundary, &mut out[..num_pivots]);
+            for (&node, value) in front.pivots.iter().zip(&*out) {
+                x[node as usize] = *value;
+            }
+        }
+    }
+}
+
+/// `out = +-x' matrix` for a matrix of `cols` columns.
+fn row_product<T: Kernels>(simd: Simd, x: &[T], matrix: &[T], cols: usize, out: &mut [T], update: Update) {
+    let (n, k, row) = (cols, x.len(), padded(cols));
+    let part = simd::Part::Full;
+    simd::Product { m: 1, n, k, a: x, a_row: 1, a_col: 1, b: matrix, b_row: row, b_col: 1, c: out, c_row: row, update, part }
+        .dense(simd);
+}
+
+/// What the parts of a front left.
+struct Below<'a, T> {
+    fronts: &'a [FrontFactor<T>],
+    first_front: usize,
+    rings: &'a [T],
+    first_block: usize,
+    derivative: bool,
+}
+
+fn collect<T: Copy>(x: &[T], nodes: &[u32], out: &mut Vec<T>) {
+    out.clear();
+    out.extend(nodes.iter().map(|&node| x[node as usize]));
+}
