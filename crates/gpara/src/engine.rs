@@ -15,4 +15,5 @@ mod trunk;
 
 pub(crate) use factorization::{Factorization, SolveScratch};
 pub(crate) use plan::Plan;
+pub(crate) use simd::Kernels;
 pub(crate) use stencil::{Reach, StencilMatrix};

@@ -130,11 +130,6 @@ impl PosteriorPrecision {
         Ok(Self { prior: prior.clone(), diagonal })
     }
 
-    /// The same couplings with another diagonal.
-    pub(crate) fn with_diagonal(prior: ResidualPrecision, diagonal: Vec<f64>) -> Self {
-        Self { prior, diagonal }
-    }
-
     /// The prior part Q_g.
     pub fn prior(&self) -> &ResidualPrecision {
         &self.prior

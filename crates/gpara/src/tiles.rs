@@ -16,7 +16,7 @@ use thiserror::Error as ThisError;
 
 pub use halo::{HaloChoice, HaloSearch};
 use window::Window;
-use window_solver::WindowSolver;
+use window_solver::{Plans, WindowSolver, WindowType};
 
 use crate::error::{Error, ErrorDetail, ErrorKind, Result};
 use crate::grid::Grid;
@@ -90,21 +90,25 @@ impl Tiling {
         if weights.len() != grid.num_nodes() {
             return Err(TilingError::Weights { found: weights.len(), grid }.into());
         }
-        let windows = Window::tiles(grid, self.core, self.halo);
+        let mut windows = Window::tiles(grid, self.core, self.halo);
+        // Windows of one shape follow each other, so that a thread keeps its arena.
+        windows.sort_by_key(|window| (window.grid().rows(), window.grid().cols()));
         let num_workers = rayon::current_num_threads().min(windows.len());
         let fields = 2 * (size_of::<f64>() * grid.num_nodes()) as u64;
         let needed = fields + num_workers as u64 * self.worker_bytes(grid);
         check_memory("tiles", needed, "use a smaller core or fewer threads")?;
 
         let matrix = posterior.precision().stencil();
+        let window_type = WindowType::for_matrix(matrix);
+        let plans = Plans::of(windows.iter().map(Window::grid), matrix.reach);
         let moments = Mutex::new(Moments::zeros(grid.num_nodes()));
         let next = AtomicUsize::new(0);
         rayon::scope(|scope| {
             for _ in 0..num_workers {
                 scope.spawn(|_| {
-                    let mut worker = Worker::default();
+                    let mut worker = Worker::new(window_type);
                     while let Some(window) = windows.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let outcome = worker.solve(matrix, window, weights);
+                        let outcome = worker.solve(matrix, &plans, window, weights);
                         // A panic of another worker is not hidden by this: the scope passes it on.
                         let mut moments = moments.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                         moments.record(grid, window, &worker, outcome);
@@ -128,7 +132,7 @@ impl Tiling {
     pub fn cut_residual(self, posterior: &Posterior) -> Result<SolveInfo> {
         let (grid, matrix) = (posterior.grid(), posterior.precision().stencil());
         let windows = Window::tiles(grid, self.core, self.halo);
-        let mut solver = WindowSolver::default();
+        let mut solver = WindowSolver::new(WindowType::Double);
         let mut rel_residual = 0.0f64;
         for window in windows.iter().step_by(windows.len().div_ceil(CHECKED_WINDOWS)) {
             for node in window.core_corners(grid) {
@@ -178,7 +182,6 @@ impl Moments {
 }
 
 /// What one thread reuses from window to window.
-#[derive(Default)]
 struct Worker {
     solver: WindowSolver,
     weights: Vec<f64>,
@@ -187,12 +190,17 @@ struct Worker {
 }
 
 impl Worker {
-    fn solve(&mut self, matrix: Stencil<'_, f64>, window: &Window, weights: &[f64]) -> Result<()> {
+    fn new(window_type: WindowType) -> Self {
+        let solver = WindowSolver::new(window_type);
+        Self { solver, weights: Vec::new(), variances: Vec::new(), numerators: Vec::new() }
+    }
+
+    fn solve(&mut self, matrix: Stencil<'_, f64>, plans: &Plans, window: &Window, weights: &[f64]) -> Result<()> {
         let Self { solver, weights: own, variances, numerators } = self;
         window.copy_field(matrix.grid, weights, own);
         variances.resize(own.len(), 0.0);
         numerators.resize(own.len(), 0.0);
-        solver.factor(&window.matrix(matrix))?;
+        solver.factor(plans, &window.matrix(matrix))?;
         solver.variances_and_numerators(own, variances, numerators);
         Ok(())
     }

@@ -58,6 +58,11 @@ impl<T: Kernels> Factorization<T> {
         Self::with_simd(plan, Simd::detect(), rayon::current_num_threads())
     }
 
+    /// Arenas for so many threads; with one, the work stays on the calling thread.
+    pub(crate) fn with_threads(plan: Arc<Plan>, threads: usize) -> Self {
+        Self::with_simd(plan, Simd::detect(), threads)
+    }
+
     pub(crate) fn with_simd(plan: Arc<Plan>, simd: Simd, threads: usize) -> Self {
         let offsets = Offsets::new(&plan.template);
         let trunk = &plan.trunk.dissection.fronts;

@@ -3,7 +3,7 @@
 use thiserror::Error as ThisError;
 
 use super::window::Window;
-use super::window_solver::WindowSolver;
+use super::window_solver::{WindowSolver, WindowType};
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::grid::Grid;
 use crate::posterior::Posterior;
@@ -60,7 +60,7 @@ impl HaloSearch {
             return Err(HaloError::Weights { found: weights.len(), grid }.into());
         }
         let matrix = posterior.precision().stencil();
-        let mut solver = WindowSolver::default();
+        let mut solver = WindowSolver::new(WindowType::Double);
         let nodes = spread(grid, probes_per_side);
         let shares: Vec<Vec<f64>> =
             nodes.iter().map(|&node| shares(matrix, &mut solver, weights, node, tolerance)).collect::<Result<_>>()?;

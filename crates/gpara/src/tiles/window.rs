@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::window_solver::WindowSolver;
+use super::window_solver::{Plans, WindowSolver};
 use crate::engine::StencilMatrix;
 use crate::error::Result;
 use crate::grid::Grid;
@@ -126,7 +126,7 @@ impl Window {
 
     /// Sigma e_node of the window's matrix, for a node of the larger grid.
     pub(super) fn column(&self, whole: Stencil<'_, f64>, solver: &mut WindowSolver, node: usize) -> Result<Vec<f64>> {
-        solver.factor(&self.matrix(whole))?;
+        solver.factor(&Plans::default(), &self.matrix(whole))?;
         let mut unit = vec![0.0; self.grid().num_nodes()];
         unit[self.own_node(whole.grid, node)] = 1.0;
         Ok(solver.solve(&unit))

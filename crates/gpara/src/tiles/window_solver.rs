@@ -1,65 +1,112 @@
-//! The exact solver of one window, kept by a thread and refilled window after window.
+//! The exact solver of windows, kept by a thread and refilled window after window.
 
-use thiserror::Error as ThisError;
+use std::collections::HashMap;
+use std::sync::Arc;
 
-use crate::engine::{Reach, StencilMatrix};
-use crate::error::{ErrorDetail, ErrorKind, Result};
-use crate::graph::Conductances;
-use crate::grid::ValidMask;
-use crate::precision::{PosteriorPrecision, ResidualPrecision};
-use crate::solve::Factor;
+use crate::engine::{Factorization, Kernels, Plan, Reach, StencilMatrix};
+use crate::error::Result;
+use crate::grid::Grid;
+use crate::solve::Stencil;
 
-/// A factorised window.
+/// Relative error of the moments up to which windows are solved in f32.
+const SINGLE_TOLERANCE: f64 = 1e-4;
+
+/// The type that windows are solved in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WindowType {
+    Single,
+    Double,
+}
+
+impl WindowType {
+    /// f32 where it is exact enough: its rounding, amplified by the condition number of D^-1 A. By Gershgorin that is at
+    /// most 2 / (1 - q); without that bound (q >= 1, as for a second-order precision) f64.
+    pub(super) fn for_matrix(matrix: Stencil<'_, f64>) -> Self {
+        let gap = 1.0 - matrix.gershgorin_radius();
+        if f64::from(f32::EPSILON) * 2.0 < SINGLE_TOLERANCE * gap { Self::Single } else { Self::Double }
+    }
+}
+
+/// The plans of the shapes that windows have, shared by all threads.
 #[derive(Debug, Default)]
-pub(super) struct WindowSolver(Option<(PosteriorPrecision, Factor)>);
+pub(super) struct Plans(HashMap<(Grid, Reach), Arc<Plan>>);
+
+impl Plans {
+    /// Makes the plan of every shape.
+    pub(super) fn of(shapes: impl Iterator<Item = Grid>, reach: Reach) -> Self {
+        let mut plans = HashMap::new();
+        shapes.for_each(|grid| {
+            plans.entry((grid, reach)).or_insert_with(|| Arc::new(Plan::new(grid, reach)));
+        });
+        Self(plans)
+    }
+
+    fn get(&self, grid: Grid, reach: Reach) -> Arc<Plan> {
+        self.0.get(&(grid, reach)).cloned().unwrap_or_else(|| Arc::new(Plan::new(grid, reach)))
+    }
+}
+
+/// A factorised window in its arena, which the next window of the same shape reuses.
+#[derive(Debug)]
+pub(super) enum WindowSolver {
+    Single(Option<Factorization<f32>>),
+    Double(Option<Factorization<f64>>),
+}
 
 impl WindowSolver {
-    /// Estimated bytes of the work on a window of that size: about .8 log2(side) - 2.1 kB a cell, from the sizes of all fronts.
-    pub(super) fn bytes(rows: usize, cols: usize) -> u64 {
-        let cells = rows as f64 * cols as f64;
-        (cells * 1e3 * (0.8 * 0.5 * cells.log2() - 2.1).max(1.0)) as u64
+    /// No arena yet.
+    pub(super) fn new(window_type: WindowType) -> Self {
+        match window_type {
+            WindowType::Single => Self::Single(None),
+            WindowType::Double => Self::Double(None),
+        }
     }
 
     /// Factorises the window's matrix.
     ///
     /// # Errors
-    /// `NotPositiveDefinite` if a pivot is not positive; `Unsupported` for couplings beyond the eight neighbours.
-    pub(super) fn factor(&mut self, matrix: &StencilMatrix) -> Result<()> {
-        if matrix.reach() != Reach::One {
-            return Err(WindowError::Reach.into());
+    /// `NotPositiveDefinite` if a pivot is not positive.
+    pub(super) fn factor(&mut self, plans: &Plans, matrix: &StencilMatrix) -> Result<()> {
+        match self {
+            Self::Single(arena) => fitting(arena, plans, matrix).factor(matrix),
+            Self::Double(arena) => fitting(arena, plans, matrix).factor(matrix),
         }
-        let edges = std::array::from_fn(|k| matrix.coupling[k].iter().map(|entry| 0.0 - entry).collect());
-        let conductances = Conductances::from_edges(edges, &ValidMask::all(matrix.grid()))?;
-        let couplings = ResidualPrecision::new(conductances, 1.0, 1.0)?;
-        let precision = PosteriorPrecision::with_diagonal(couplings, matrix.diagonal.clone());
-        let factor = Factor::new(&precision)?;
-        self.0 = Some((precision, factor));
-        Ok(())
     }
 
     /// The window's matrix^-1 rhs.
     pub(super) fn solve(&self, rhs: &[f64]) -> Vec<f64> {
-        let (precision, factor) = self.0.as_ref().expect("a window is factorised before it is solved");
-        factor.solve(precision.prior().dissection(), rhs)
+        let mut out = vec![0.0; rhs.len()];
+        match self {
+            Self::Single(arena) => arena.as_ref().expect(FACTORED).solve(rhs, &mut out),
+            Self::Double(arena) => arena.as_ref().expect(FACTORED).solve(rhs, &mut out),
+        }
+        out
     }
 
     /// Diagonals of Sigma and Sigma W Sigma of the window.
-    pub(super) fn variances_and_numerators(&self, weights: &[f64], variances: &mut [f64], numerators: &mut [f64]) {
-        let (precision, factor) = self.0.as_ref().expect("a window is factorised before it is solved");
-        let (d, n) = factor.variances_and_numerators(precision.prior().dissection(), weights);
-        variances.copy_from_slice(&d);
-        numerators.copy_from_slice(&n);
+    pub(super) fn variances_and_numerators(&mut self, weights: &[f64], variances: &mut [f64], numerators: &mut [f64]) {
+        match self {
+            Self::Single(arena) => {
+                arena.as_mut().expect(FACTORED).variances_and_numerators(weights, variances, numerators);
+            }
+            Self::Double(arena) => {
+                arena.as_mut().expect(FACTORED).variances_and_numerators(weights, variances, numerators);
+            }
+        }
     }
 }
 
-#[derive(Debug, ThisError)]
-enum WindowError {
-    #[error("tiles of a second-order precision are not supported")]
-    Reach,
-}
+const FACTORED: &str = "a window is factorised before it is used";
 
-impl ErrorDetail for WindowError {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Unsupported
+/// The arena for the matrix: the present one if it has the shape, else a new one after the old one is gone.
+fn fitting<'a, T: Kernels>(
+    arena: &'a mut Option<Factorization<T>>,
+    plans: &Plans,
+    matrix: &StencilMatrix,
+) -> &'a mut Factorization<T> {
+    let fits = |arena: &Factorization<T>| (arena.plan().grid(), arena.plan().reach()) == (matrix.grid(), matrix.reach());
+    if !arena.as_ref().is_some_and(fits) {
+        *arena = None;
     }
+    arena.get_or_insert_with(|| Factorization::with_threads(plans.get(matrix.grid(), matrix.reach()), 1))
 }
