@@ -12,7 +12,7 @@ const GROWTH_SIDES: [usize; 3] = [256, 512, 2048];
 
 pub(crate) fn run(report: &mut Report) {
     let scene = Scene::new(1024, 1024, RADIO, 491);
-    let worker = Tiling::DEFAULT.worker_bytes(scene.grid) >> 20;
+    let worker = Tiling::DEFAULT.worker_bytes(scene.posterior().precision()) >> 20;
     eprintln!("core 128, halo 24: about {worker} MB a thread");
     for threads in [1, 2] {
         on_threads(threads, || {

@@ -22,6 +22,7 @@ use crate::error::{Error, ErrorDetail, ErrorKind, Result};
 use crate::grid::Grid;
 use crate::memory::check_memory;
 use crate::posterior::Posterior;
+use crate::precision::PosteriorPrecision;
 use crate::risk::RiskWeights;
 use crate::solve::{SolveInfo, Stencil, Stop};
 
@@ -71,9 +72,11 @@ impl Tiling {
     }
 
     /// Estimated bytes that one thread works in: those of the largest window.
-    pub fn worker_bytes(self, grid: Grid) -> u64 {
+    pub fn worker_bytes(self, precision: &PosteriorPrecision) -> u64 {
+        let matrix = precision.stencil();
         let side = |length: usize| length.min(self.core.saturating_add(self.halo.saturating_mul(2)));
-        WindowSolver::bytes(side(grid.rows()), side(grid.cols()))
+        let window = (side(matrix.grid.rows()), side(matrix.grid.cols()));
+        WindowType::for_matrix(matrix).bytes(window, matrix.reach)
     }
 
     /// diag(Sigma_S) and diag(Sigma_S W Sigma_S), each cell from the window of its core; same bits for any number of threads.
@@ -95,7 +98,7 @@ impl Tiling {
         windows.sort_by_key(|window| (window.grid().rows(), window.grid().cols()));
         let num_workers = rayon::current_num_threads().min(windows.len());
         let fields = 2 * (size_of::<f64>() * grid.num_nodes()) as u64;
-        let needed = fields + num_workers as u64 * self.worker_bytes(grid);
+        let needed = fields + num_workers as u64 * self.worker_bytes(posterior.precision());
         check_memory("tiles", needed, "use a smaller core or fewer threads")?;
 
         let matrix = posterior.precision().stencil();

@@ -179,7 +179,7 @@ fn tiles_approach_the_exact_moments_from_below_as_the_halo_grows() {
     for (halo, allowed) in [(4, 0.5), (12, 0.02), (24, 1e-4)] {
         let method = UtilityMethod::Tiled { core: 20, halo };
         let tiled = UtilityMoments::compute(&posterior, &weights, 1e-4, method, SeedTree::new(1), 0).unwrap();
-        let below = tiled.variance_estimate.iter().zip(&exact.variance_estimate).all(|(t, e)| *t <= e * (1.0 + 1e-12));
+        let below = tiled.variance_estimate.iter().zip(&exact.variance_estimate).all(|(t, e)| *t <= e * (1.0 + 1e-5));
         assert!(below, "halo {halo}: a cut raises no variance");
         let error = largest_relative_error(&tiled.utility, &exact.utility);
         let [info] = tiled.solves[..] else { panic!("one solve is reported") };
@@ -195,12 +195,17 @@ fn tiles_approach_the_exact_moments_from_below_as_the_halo_grows() {
 
 #[test]
 fn one_window_over_the_whole_grid_is_exact_and_threads_do_not_change_the_bits() {
+    // A residual precision below about .01 makes the windows f64.
+    for (tau, close) in [(0.001, 1e-10), (0.0625, 1e-5)] {
+        let Scene { posterior, weights } = scene(33, 41, tau);
+        let (variances, numerators) = posterior.variances_and_numerators(&weights).unwrap();
+        let whole = Tiling::new(10, 41).unwrap();
+        assert_eq!(whole.cut_residual(&posterior).unwrap().rel_residual, 0.0);
+        let (d, n) = whole.variances_and_numerators(&posterior, &weights).unwrap();
+        let error = largest_relative_error(&d, &variances).max(distance(&n, &numerators));
+        assert!(error < close, "tau {tau}: {error:e}");
+    }
     let Scene { posterior, weights } = scene(33, 41, 0.0625);
-    let (variances, numerators) = posterior.variances_and_numerators(&weights).unwrap();
-    let whole = Tiling::new(10, 41).unwrap();
-    assert_eq!(whole.cut_residual(&posterior).unwrap().rel_residual, 0.0);
-    let (d, n) = whole.variances_and_numerators(&posterior, &weights).unwrap();
-    assert!(largest_relative_error(&d, &variances) < 1e-11 && distance(&n, &numerators) < 1e-11);
 
     let bits = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -268,9 +273,8 @@ fn bad_settings_and_windows_that_cannot_fit_are_refused_by_kind() {
     assert_eq!(HaloSearch::default().choose(&posterior, &other).unwrap_err().kind(), ErrorKind::ShapeMismatch);
     let solver = MeanSolver::Chebyshev { iterations: 0 };
     assert_eq!(posterior.mean_correction(&[0.0; 180], solver).unwrap_err().kind(), ErrorKind::InvalidInput);
-    // Memory is counted a window, not a grid: 4096 x 4096 takes less than 4 GB on two threads.
-    let large = Grid::new(4096, 4096).unwrap();
-    let (worker, fields) = (Tiling::DEFAULT.worker_bytes(large), 16 * large.num_nodes() as u64);
-    assert!(2 * worker + fields < 4 << 30, "{worker}");
-    assert!(Tiling::new(4096, 0).unwrap().worker_bytes(large) > 100 << 30);
+    // Memory is counted a window, not a grid.
+    let precision = posterior.precision();
+    let worker = Tiling::DEFAULT.worker_bytes(precision);
+    assert!(worker > 0 && worker < 2 << 20, "{worker} bytes for 180 cells");
 }

@@ -84,6 +84,14 @@ impl<T: Kernels> Factorization<T> {
         }
     }
 
+    /// Values in the arenas, apart from the room of the threads.
+    #[cfg(test)]
+    pub(crate) fn num_values(&self) -> usize {
+        let of_blocks: usize = self.batches.iter().map(BlockFactor::num_values).sum();
+        let of_trunk: usize = self.fronts.iter().map(FrontFactor::num_values).sum();
+        of_blocks + of_trunk + self.rings.len() + self.drings.len() + self.values.len() + self.weights.len()
+    }
+
     /// The plan.
     pub(crate) fn plan(&self) -> &Arc<Plan> {
         &self.plan

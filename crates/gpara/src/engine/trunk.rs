@@ -49,6 +49,14 @@ impl<T: Kernels> FrontFactor<T> {
         }
     }
 
+    /// Values held.
+    #[cfg(test)]
+    pub(super) fn num_values(&self) -> usize {
+        let up = [&self.inverse, &self.gain, &self.outer, &self.dinverse, &self.dgain, &self.douter];
+        let down = [&self.z11, &self.z12, &self.dz11, &self.dz12, &self.pivots];
+        up.into_iter().chain(down).map(|values| values.len()).sum()
+    }
+
     /// Z of pivot row and front column, `col` counting pivots, then boundary.
     pub(super) fn covariance(&self, slot: usize) -> T {
         let Size { pivots, boundary } = self.size;

@@ -13,77 +13,124 @@ const PARALLEL_LENGTH: usize = 1 << 17;
 /// Partial sums of a dot product; enough independent chains to fill the widest vectors.
 const LANES: usize = 32;
 
-/// Runs plain loops compiled for the widest vector instructions of this machine. Multiplications and additions are never
-/// fused, so the bits do not depend on the machine.
-pub(super) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
-    pulp::Arch::new().dispatch(work)
+/// Runs a plain loop that is compiled for each width of vectors, in the widest of this machine. Multiplications and additions
+/// are never fused, so the bits do not depend on the machine.
+///
+/// The loop is a type of its own instead of a closure, because `call` must be inlined into each of the compiled versions,
+/// and a closure cannot ask for that.
+pub(super) fn vectorized<K: pulp::NullaryFnOnce>(kernel: K) -> K::Output {
+    pulp::Arch::new().dispatch(kernel)
 }
 
 /// `work(start, block)` on every block of `out`.
 pub(super) fn for_each_block<T: Real>(out: &mut [T], work: impl Fn(usize, &mut [T]) + Sync) {
     if out.len() < PARALLEL_LENGTH {
-        out.chunks_mut(BLOCK).enumerate().for_each(|(at, block)| vectorized(|| work(at * BLOCK, block)));
+        out.chunks_mut(BLOCK).enumerate().for_each(|(at, block)| work(at * BLOCK, block));
     } else {
-        out.par_chunks_mut(BLOCK).enumerate().for_each(|(at, block)| vectorized(|| work(at * BLOCK, block)));
+        out.par_chunks_mut(BLOCK).enumerate().for_each(|(at, block)| work(at * BLOCK, block));
     }
 }
 
 /// `combine(out, other)` on every value.
 pub(super) fn zip_with<T: Real>(out: &mut [T], other: &[T], combine: impl Fn(&mut T, T) + Sync) {
-    for_each_block(out, |start, block| {
-        block.iter_mut().zip(&other[start..]).for_each(|(value, &other)| combine(value, other));
-    });
+    for_each_block(out, |start, block| vectorized(Zip { out: block, other: &other[start..], combine: &combine }));
+}
+
+struct Zip<'a, T, F> {
+    out: &'a mut [T],
+    other: &'a [T],
+    combine: &'a F,
+}
+
+impl<T: Real, F: Fn(&mut T, T)> pulp::NullaryFnOnce for Zip<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        for (value, &other) in self.out.iter_mut().zip(self.other) {
+            (self.combine)(value, other);
+        }
+    }
+}
+
+/// `out = a / b` on every value.
+pub(super) fn divide<T: Real>(out: &mut [T], a: &[T], b: &[T]) {
+    for_each_block(out, |start, block| vectorized(Quotient { out: block, a: &a[start..], b: &b[start..] }));
+}
+
+struct Quotient<'a, T> {
+    out: &'a mut [T],
+    a: &'a [T],
+    b: &'a [T],
+}
+
+impl<T: Real> pulp::NullaryFnOnce for Quotient<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        for ((out, &a), &b) in self.out.iter_mut().zip(self.a).zip(self.b) {
+            *out = a / b;
+        }
+    }
 }
 
 /// The sum of `a[i] b[i]`: inside a block in the type itself, over blocks in f64, always in the same order.
 pub(crate) fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
-    let product = |(a, b): (&[T], &[T])| vectorized(|| block_dot(a, b)).to_f64();
-    if a.len() < PARALLEL_LENGTH {
-        a.chunks(BLOCK).zip(b.chunks(BLOCK)).map(product).sum()
-    } else {
-        let sums: Vec<f64> = a.par_chunks(BLOCK).zip(b.par_chunks(BLOCK)).map(product).collect();
-        sums.into_iter().sum()
-    }
+    sum_over_blocks(a, b, |a, b| vectorized(BlockDot { a, b }).to_f64())
 }
 
 /// sqrt of the sum of `r[i]^2 / d[i]`, in the same fixed order.
 pub(super) fn weighted_norm<T: Real>(r: &[T], d: &[T]) -> f64 {
-    let term = |(r, d): (&[T], &[T])| {
+    let term = |r: &[T], d: &[T]| {
         let mut scaled = [T::default(); BLOCK];
-        vectorized(|| {
-            scaled.iter_mut().zip(r).zip(d).for_each(|((out, &r), &d)| *out = r / d);
-            block_dot(&scaled[..r.len()], r)
-        })
-        .to_f64()
+        let scaled = &mut scaled[..r.len()];
+        vectorized(Quotient { out: scaled, a: r, b: d });
+        vectorized(BlockDot { a: scaled, b: r }).to_f64()
     };
-    let sums: Vec<f64> = if r.len() < PARALLEL_LENGTH {
-        r.chunks(BLOCK).zip(d.chunks(BLOCK)).map(term).collect()
-    } else {
-        r.par_chunks(BLOCK).zip(d.par_chunks(BLOCK)).map(term).collect()
-    };
-    sums.into_iter().sum::<f64>().sqrt()
+    sum_over_blocks(r, d, term).sqrt()
 }
 
-#[inline(always)]
-fn block_dot<T: Real>(a: &[T], b: &[T]) -> T {
-    let (a_groups, a_rest) = a.as_chunks::<LANES>();
-    let (b_groups, b_rest) = b.as_chunks::<LANES>();
-    let mut sums = [T::default(); LANES];
-    for (a, b) in a_groups.iter().zip(b_groups) {
-        for lane in 0..LANES {
-            sums[lane] += a[lane] * b[lane];
-        }
+fn sum_over_blocks<T: Real>(a: &[T], b: &[T], term: impl Fn(&[T], &[T]) -> f64 + Sync) -> f64 {
+    if a.len() < PARALLEL_LENGTH {
+        a.chunks(BLOCK).zip(b.chunks(BLOCK)).map(|(a, b)| term(a, b)).sum()
+    } else {
+        let sums: Vec<f64> = a.par_chunks(BLOCK).zip(b.par_chunks(BLOCK)).map(|(a, b)| term(a, b)).collect();
+        sums.into_iter().sum()
     }
-    a_rest.iter().zip(b_rest).zip(&mut sums).for_each(|((&a, &b), sum)| *sum += a * b);
-    // Halving keeps the rounding error of the sum small and its order fixed.
-    let mut width = LANES / 2;
-    while width > 0 {
-        for lane in 0..width {
-            sums[lane] = sums[lane] + sums[lane + width];
+}
+
+struct BlockDot<'a, T> {
+    a: &'a [T],
+    b: &'a [T],
+}
+
+impl<T: Real> pulp::NullaryFnOnce for BlockDot<'_, T> {
+    type Output = T;
+
+    #[inline(always)]
+    fn call(self) -> T {
+        let (a_groups, a_rest) = self.a.as_chunks::<LANES>();
+        let (b_groups, b_rest) = self.b.as_chunks::<LANES>();
+        let mut sums = [T::default(); LANES];
+        for (a, b) in a_groups.iter().zip(b_groups) {
+            for lane in 0..LANES {
+                sums[lane] += a[lane] * b[lane];
+            }
         }
-        width /= 2;
+        for ((&a, &b), sum) in a_rest.iter().zip(b_rest).zip(&mut sums) {
+            *sum += a * b;
+        }
+        // Halving keeps the rounding error of the sum small and its order fixed.
+        let mut width = LANES / 2;
+        while width > 0 {
+            for lane in 0..width {
+                sums[lane] = sums[lane] + sums[lane + width];
+            }
+            width /= 2;
+        }
+        sums[0]
     }
-    sums[0]
 }
 
 #[cfg(test)]

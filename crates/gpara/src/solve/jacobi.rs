@@ -6,10 +6,7 @@ use super::{Real, Stencil};
 pub(crate) fn jacobi<T: Real>(matrix: Stencil<'_, T>, rhs: &[T], iterations: usize) -> Vec<T> {
     let (mut m, mut next) = (vec![T::default(); rhs.len()], vec![T::default(); rhs.len()]);
     for _ in 0..iterations {
-        matrix.for_each_coupled_block(&m, &mut next, |start, block| {
-            let own = rhs[start..].iter().zip(&matrix.diagonal[start..]);
-            block.iter_mut().zip(own).for_each(|(out, (&f, &d))| *out = (f - *out) / d);
-        });
+        matrix.jacobi_sweep(&m, rhs, &mut next);
         std::mem::swap(&mut m, &mut next);
     }
     m

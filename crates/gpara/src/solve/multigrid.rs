@@ -5,7 +5,7 @@
 //! diagonal, symmetric and convergent for any symmetric positive definite matrix; before and after the coarse correction
 //! it is the same, so the cycle is a symmetric positive definite map and conjugate gradients stay valid.
 
-use super::blocks::{for_each_block, zip_with};
+use super::blocks::{dot, for_each_block, zip_with};
 use super::pcg::Preconditioner;
 use super::{Real, Stencil};
 use crate::engine::Reach;
@@ -147,16 +147,16 @@ impl<T: Real> Cycle<'_, T> {
 
 impl<T: Real> Preconditioner<f64> for Cycle<'_, T> {
     fn apply(&mut self, r: &[f64], z: &mut [f64]) {
-        // The map is linear; scaled to 1, a small residual keeps its digits in single precision.
-        let largest = r.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
-        let scale = if largest > 0.0 { largest.recip() } else { 1.0 };
+        // The map is linear; scaled to order 1, a small residual keeps its digits in single precision.
+        let size = (dot(r, r) / r.len() as f64).sqrt();
+        let scale = if size > 0.0 { size.recip() } else { 1.0 };
         for_each_block(&mut self.vectors[0].rhs, |start, block| {
             block.iter_mut().zip(&r[start..]).for_each(|(out, &r)| *out = T::from_f64(r * scale));
         });
         self.run();
         let solution = &self.vectors[0].solution;
         for_each_block(z, |start, block| {
-            block.iter_mut().zip(&solution[start..]).for_each(|(z, &x)| *z = x.to_f64() * largest);
+            block.iter_mut().zip(&solution[start..]).for_each(|(z, &x)| *z = x.to_f64() * size);
         });
     }
 }

@@ -1,6 +1,6 @@
 //! Preconditioned conjugate gradients (text after Eq. B.29), with the residual replaced by the true one where it matters.
 
-use super::blocks::{dot, zip_with};
+use super::blocks::{divide, dot, weighted_norm, zip_with};
 use super::{Real, SolveInfo, Stencil, Stop};
 
 /// A symmetric positive definite approximation of A^-1.
@@ -14,10 +14,7 @@ pub(crate) struct Diagonal<'a, T>(pub(crate) &'a [T]);
 
 impl<T: Real> Preconditioner<T> for Diagonal<'_, T> {
     fn apply(&mut self, r: &[T], z: &mut [T]) {
-        super::blocks::for_each_block(z, |start, block| {
-            let own = r[start..].iter().zip(&self.0[start..]);
-            block.iter_mut().zip(own).for_each(|(z, (&r, &d))| *z = r / d);
-        });
+        divide(z, r, self.0);
     }
 }
 
@@ -138,7 +135,7 @@ impl<T: Real> Run<T> {
 pub(crate) fn measure<T: Real>(matrix: Stencil<'_, T>, r: &[T], norm: StoppingNorm) -> f64 {
     match norm {
         StoppingNorm::Euclidean => dot(r, r).sqrt(),
-        StoppingNorm::DiagonalInverse => super::blocks::weighted_norm(r, matrix.diagonal),
+        StoppingNorm::DiagonalInverse => weighted_norm(r, matrix.diagonal),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A symmetric grid matrix as an operator: products without gathers, on plain vectors, in f32 or f64.
 
 use super::Real;
-use super::blocks::for_each_block;
+use super::blocks::{for_each_block, vectorized};
 use crate::engine::Reach;
 use crate::grid::Grid;
 
@@ -28,70 +28,29 @@ impl<T: Real> Stencil<'_, T> {
 
     /// `out = A x`.
     pub(crate) fn apply(&self, x: &[T], out: &mut [T]) {
-        self.for_each_coupled_block(x, out, |start, block| {
-            let own = self.diagonal[start..].iter().zip(&x[start..]);
-            block.iter_mut().zip(own).for_each(|(out, (&d, &x))| *out += d * x);
-        });
+        self.for_each_coupled_block(x, out, Finish::Product);
     }
 
     /// `out = rhs - A x`.
     pub(crate) fn residual(&self, x: &[T], rhs: &[T], out: &mut [T]) {
-        self.for_each_coupled_block(x, out, |start, block| {
-            let own = self.diagonal[start..].iter().zip(&x[start..]).zip(&rhs[start..]);
-            block.iter_mut().zip(own).for_each(|(out, ((&d, &x), &f))| *out = f - (*out + d * x));
-        });
+        self.for_each_coupled_block(x, out, Finish::Residual(rhs));
     }
 
-    /// Fills `out` with the products of `x` with the couplings alone, then calls `finish(start, block)` on every block of
-    /// it while the block is in cache.
-    pub(crate) fn for_each_coupled_block(&self, x: &[T], out: &mut [T], finish: impl Fn(usize, &mut [T]) + Sync) {
+    /// `out = D^-1 (rhs - (A - D) x)`.
+    pub(crate) fn jacobi_sweep(&self, x: &[T], rhs: &[T], out: &mut [T]) {
+        self.for_each_coupled_block(x, out, Finish::JacobiSweep(rhs));
+    }
+
+    /// Fills each block of `out` with the products of `x` with the couplings, and finishes it while it is in cache.
+    fn for_each_coupled_block(&self, x: &[T], out: &mut [T], finish: Finish<'_, T>) {
         let count = self.num_nodes();
         assert!(x.len() == count && out.len() == count, "a field needs one value a node");
         let offsets: Vec<usize> = self.reach.offsets().iter().map(|&offset| flat(self.grid, offset)).collect();
         let halo = self.reach.cells() * (self.grid.cols() + 1);
         for_each_block(out, |start, block| {
-            if start >= halo && start + block.len() + halo <= count {
-                self.couple_inside(&offsets, start, x, block);
-            } else {
-                self.couple_at_border(&offsets, start, x, block);
-            }
-            finish(start, block);
+            let at_border = start < halo || start + block.len() + halo > count;
+            vectorized(BlockProduct { matrix: *self, offsets: &offsets, start, x, block, finish, at_border });
         });
-    }
-
-    /// The couplings of a block whose neighbours all have an index; four offsets in a pass keep `block` in registers.
-    #[inline(always)]
-    fn couple_inside(&self, offsets: &[usize], start: usize, x: &[T], block: &mut [T]) {
-        let count = block.len();
-        block.fill(T::default());
-        for (offsets, maps) in offsets.as_chunks::<4>().0.iter().zip(self.coupling.as_chunks::<4>().0) {
-            // Forward: the entry stored at the node itself. Backward: the one stored at the node it comes from.
-            let at: [usize; 4] = std::array::from_fn(|k| start + offsets[k]);
-            let back: [usize; 4] = std::array::from_fn(|k| start - offsets[k]);
-            let [w0, w1, w2, w3] = maps.each_ref().map(|map| &map[start..start + count]);
-            let [x0, x1, x2, x3] = at.map(|at| &x[at..at + count]);
-            let [y0, y1, y2, y3] = back.map(|back| &x[back..back + count]);
-            let [v0, v1, v2, v3]: [&[T]; 4] = std::array::from_fn(|k| &maps[k][back[k]..back[k] + count]);
-            for i in 0..count {
-                let forward = (w0[i] * x0[i] + w1[i] * x1[i]) + (w2[i] * x2[i] + w3[i] * x3[i]);
-                let backward = (v0[i] * y0[i] + v1[i] * y1[i]) + (v2[i] * y2[i] + v3[i] * y3[i]);
-                block[i] += forward + backward;
-            }
-        }
-    }
-
-    /// The same where an offset may leave the vector: each offset on the part of the block where it does not.
-    fn couple_at_border(&self, offsets: &[usize], start: usize, x: &[T], block: &mut [T]) {
-        let (count, end) = (self.num_nodes(), start + block.len());
-        block.fill(T::default());
-        for (&offset, map) in offsets.iter().zip(self.coupling) {
-            let forward_end = end.min(count.saturating_sub(offset)).max(start);
-            let neighbors = map[start..forward_end].iter().zip(x.get(start + offset..).unwrap_or_default());
-            block.iter_mut().zip(neighbors).for_each(|(out, (&w, &x))| *out += w * x);
-            let first = start.max(offset).min(end);
-            let neighbors = map[first.saturating_sub(offset)..].iter().zip(&x[first.saturating_sub(offset)..]);
-            block[first - start..].iter_mut().zip(neighbors).for_each(|(out, (&w, &x))| *out += w * x);
-        }
     }
 
     /// sum over j of |a_ij| without the diagonal, one value a node.
@@ -110,6 +69,94 @@ impl<T: Real> Stencil<'_, T> {
     pub(crate) fn gershgorin_radius(&self) -> f64 {
         let sums = self.coupling_sums();
         sums.iter().zip(self.diagonal).map(|(sum, d)| sum.to_f64() / d.to_f64()).fold(0.0, f64::max)
+    }
+}
+
+/// What becomes of the products with the couplings.
+#[derive(Debug, Clone, Copy)]
+enum Finish<'a, T> {
+    Product,
+    Residual(&'a [T]),
+    JacobiSweep(&'a [T]),
+}
+
+/// One block of a product, see [`vectorized`].
+struct BlockProduct<'a, T> {
+    matrix: Stencil<'a, T>,
+    offsets: &'a [usize],
+    start: usize,
+    x: &'a [T],
+    block: &'a mut [T],
+    finish: Finish<'a, T>,
+    at_border: bool,
+}
+
+impl<T: Real> pulp::NullaryFnOnce for BlockProduct<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(mut self) {
+        self.block.fill(T::default());
+        if self.at_border {
+            self.couple_at_border();
+        } else {
+            self.couple_inside();
+        }
+        self.finish();
+    }
+}
+
+impl<T: Real> BlockProduct<'_, T> {
+    /// The couplings of a block whose neighbours all have an index; four offsets a pass.
+    #[inline(always)]
+    fn couple_inside(&mut self) {
+        let (start, x, block) = (self.start, self.x, &mut *self.block);
+        let count = block.len();
+        for (offsets, maps) in self.offsets.as_chunks::<4>().0.iter().zip(self.matrix.coupling.as_chunks::<4>().0) {
+            // Forward: the entry stored at the node itself. Backward: the one stored at the node it comes from.
+            let at: [usize; 4] = std::array::from_fn(|k| start + offsets[k]);
+            let back: [usize; 4] = std::array::from_fn(|k| start - offsets[k]);
+            let [w0, w1, w2, w3] = maps.each_ref().map(|map| &map[start..start + count]);
+            let [x0, x1, x2, x3] = at.map(|at| &x[at..at + count]);
+            let [y0, y1, y2, y3] = back.map(|back| &x[back..back + count]);
+            let [v0, v1, v2, v3]: [&[T]; 4] = std::array::from_fn(|k| &maps[k][back[k]..back[k] + count]);
+            for i in 0..count {
+                let forward = (w0[i] * x0[i] + w1[i] * x1[i]) + (w2[i] * x2[i] + w3[i] * x3[i]);
+                let backward = (v0[i] * y0[i] + v1[i] * y1[i]) + (v2[i] * y2[i] + v3[i] * y3[i]);
+                block[i] += forward + backward;
+            }
+        }
+    }
+
+    /// The same where an offset may leave the vector: each offset on the part of the block where it does not.
+    #[inline(always)]
+    fn couple_at_border(&mut self) {
+        let (start, x, block) = (self.start, self.x, &mut *self.block);
+        let (count, end) = (x.len(), start + block.len());
+        for (&offset, map) in self.offsets.iter().zip(self.matrix.coupling) {
+            let forward_end = end.min(count.saturating_sub(offset)).max(start);
+            let neighbors = map[start..forward_end].iter().zip(x.get(start + offset..).unwrap_or_default());
+            block.iter_mut().zip(neighbors).for_each(|(out, (&w, &x))| *out += w * x);
+            let first = start.max(offset).min(end);
+            let from = first.saturating_sub(offset);
+            let neighbors = map[from..].iter().zip(&x[from..]);
+            block[first - start..].iter_mut().zip(neighbors).for_each(|(out, (&w, &x))| *out += w * x);
+        }
+    }
+
+    #[inline(always)]
+    fn finish(&mut self) {
+        let own = self.matrix.diagonal[self.start..].iter().zip(&self.x[self.start..]);
+        let block = self.block.iter_mut().zip(own);
+        match self.finish {
+            Finish::Product => block.for_each(|(out, (&d, &x))| *out += d * x),
+            Finish::Residual(rhs) => {
+                block.zip(&rhs[self.start..]).for_each(|((out, (&d, &x)), &f)| *out = f - (*out + d * x));
+            }
+            Finish::JacobiSweep(rhs) => {
+                block.zip(&rhs[self.start..]).for_each(|((out, (&d, _)), &f)| *out = (f - *out) / d);
+            }
+        }
     }
 }
 

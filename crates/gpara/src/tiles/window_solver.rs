@@ -25,6 +25,21 @@ impl WindowType {
         let gap = 1.0 - matrix.gershgorin_radius();
         if f64::from(f32::EPSILON) * 2.0 < SINGLE_TOLERANCE * gap { Self::Single } else { Self::Double }
     }
+
+    /// Estimated bytes of the arena for a window of that many rows and columns: a fit to its true size between 40 x 40 and
+    /// 512 x 512 cells, rounded up.
+    pub(super) fn bytes(self, (rows, cols): (usize, usize), reach: Reach) -> u64 {
+        let cells = rows as f64 * cols as f64;
+        let values_a_cell = match reach {
+            Reach::One => 170.0 + 13.0 * cells.powf(0.25),
+            Reach::Two => 330.0 + 60.0 * cells.powf(0.25),
+        };
+        let bytes_a_value = match self {
+            Self::Single => size_of::<f32>(),
+            Self::Double => size_of::<f64>(),
+        };
+        (cells * values_a_cell) as u64 * bytes_a_value as u64
+    }
 }
 
 /// The plans of the shapes that windows have, shared by all threads.
@@ -104,9 +119,36 @@ fn fitting<'a, T: Kernels>(
     plans: &Plans,
     matrix: &StencilMatrix,
 ) -> &'a mut Factorization<T> {
-    let fits = |arena: &Factorization<T>| (arena.plan().grid(), arena.plan().reach()) == (matrix.grid(), matrix.reach());
+    let fits =
+        |arena: &Factorization<T>| (arena.plan().grid(), arena.plan().reach()) == (matrix.grid(), matrix.reach());
     if !arena.as_ref().is_some_and(fits) {
         *arena = None;
     }
     arena.get_or_insert_with(|| Factorization::with_threads(plans.get(matrix.grid(), matrix.reach()), 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimated_bytes_are_those_of_the_arena_or_a_little_more() {
+        for (rows, cols, reach) in [
+            (40, 40, Reach::One),
+            (152, 176, Reach::One),
+            (176, 176, Reach::One),
+            (320, 320, Reach::One),
+            (40, 40, Reach::Two),
+            (176, 152, Reach::Two),
+        ] {
+            let plan = Arc::new(Plan::new(Grid::new(rows, cols).unwrap(), reach));
+            let arena = 4.0 * Factorization::<f32>::with_threads(plan, 1).num_values() as f64;
+            let ratio = WindowType::Single.bytes((rows, cols), reach) as f64 / arena;
+            assert!((1.0..1.3).contains(&ratio), "{rows}x{cols} {reach:?}: {ratio}");
+            assert_eq!(
+                WindowType::Double.bytes((rows, cols), reach),
+                2 * WindowType::Single.bytes((rows, cols), reach)
+            );
+        }
+    }
 }
