@@ -1,15 +1,18 @@
 //! The posterior mean of one right-hand side: exact with the factor kept, and by iteration on large grids.
 
+use std::time::Duration;
+
 use gpara::{MeanSolver, Posterior, Stop};
 
 use crate::cholesky::{Cholesky, lower_entries};
 use crate::grid_ordering::nested_dissection;
-use crate::row::{Report, Subject, alone, on_threads, side_by_side, timed};
+use crate::row::{Report, Subject, alone, on_threads, once, peak_megabytes, side_by_side, timed};
 use crate::scene::{DEPTH, RADIO, Scene};
 use crate::scipy::SuperLu;
 
-const MAX_ITERATIONS: usize = 2000;
 const REL_TOLERANCE: f64 = 1e-8;
+const MULTIGRID: MeanSolver = MeanSolver::Multigrid { max_iterations: 2000, rel_tolerance: REL_TOLERANCE };
+const PCG: MeanSolver = MeanSolver::Pcg { max_iterations: 2000, rel_tolerance: REL_TOLERANCE };
 
 pub(crate) fn run(report: &mut Report) {
     let scipy = SuperLu::install();
@@ -17,10 +20,13 @@ pub(crate) fn run(report: &mut Report) {
         let scene = Scene::new(rows, cols, task, 200);
         on_threads(1, || factor_kept(&scene, scipy.as_ref(), report));
     }
-    for (side, threads) in [(1024, 1), (1024, 2), (2048, 2)] {
-        let scene = Scene::new(side, side, RADIO, 491);
+    let scene = Scene::new(1024, 1024, RADIO, 491);
+    for threads in [1, 2] {
         on_threads(threads, || by_iteration(&scene, threads, report));
     }
+    let scene = Scene::new(4096, 4096, RADIO, 491);
+    on_threads(2, || largest(&scene, report));
+    eprintln!("peak memory {:?} MB", peak_megabytes());
 }
 
 /// One solve with a factor that is there already.
@@ -57,27 +63,28 @@ fn factor_kept(scene: &Scene, scipy: Result<&SuperLu, &String>, report: &mut Rep
 
 /// From nothing to a residual of [`REL_TOLERANCE`], by multigrid-preconditioned against diagonally preconditioned iteration.
 fn by_iteration(scene: &Scene, threads: usize, report: &mut Report) {
-    let (max_iterations, rel_tolerance) = (MAX_ITERATIONS, REL_TOLERANCE);
-    let solve = |solver: MeanSolver| {
-        let posterior = scene.posterior();
-        let prediction = vec![0.25; scene.grid.num_nodes()];
-        let (mean, time) = timed(|| posterior.mean_correction(&prediction, solver));
-        let (mean, info) = mean.expect("positive definite");
-        assert_eq!(info.stop, Stop::Converged, "{solver:?}: {info:?}");
-        assert!(info.rel_residual <= rel_tolerance);
-        let at_data = posterior.observations().iter().map(|entry| (mean[entry.node] + 0.25 - entry.value).abs());
-        assert!(at_data.fold(0.0, f64::max) < 1e-3, "the mean misses the measurements");
-        (info, time)
-    };
-    let (multigrid, pcg) =
-        (MeanSolver::Multigrid { max_iterations, rel_tolerance }, MeanSolver::Pcg { max_iterations, rel_tolerance });
-    for solver in [multigrid, pcg] {
-        let (info, _) = solve(solver);
-        eprintln!("{}: {solver:?} took {} iterations, residual {:.1e}", scene.grid, info.iterations, info.rel_residual);
-    }
-    let (own, rival) = side_by_side(|| solve(multigrid).1, || solve(pcg).1);
+    let (own, rival) = side_by_side(|| iterate(scene, MULTIGRID), || iterate(scene, PCG));
     let subject = Subject { name: "mean", grid: scene.grid, dtype: "f64", threads };
     report.against(subject, own, "own conjugate gradients, diagonal preconditioner, to 1e-8", rival);
+}
+
+/// The largest grid, once.
+fn largest(scene: &Scene, report: &mut Report) {
+    let own = once(|| iterate(scene, MULTIGRID));
+    let subject = Subject { name: "mean", grid: scene.grid, dtype: "f64", threads: 2 };
+    report.unopposed(subject, own, "none: multigrid to 1e-8, one run");
+}
+
+fn iterate(scene: &Scene, solver: MeanSolver) -> Duration {
+    let posterior = scene.posterior();
+    let prediction = vec![0.25; scene.grid.num_nodes()];
+    let (mean, time) = timed(|| posterior.mean_correction(&prediction, solver));
+    let (mean, info) = mean.expect("positive definite");
+    assert!(info.stop == Stop::Converged && info.rel_residual <= REL_TOLERANCE, "{solver:?}: {info:?}");
+    let at_data = posterior.observations().iter().map(|entry| (mean[entry.node] + 0.25 - entry.value).abs());
+    assert!(at_data.fold(0.0, f64::max) < 1e-3, "the mean misses the measurements");
+    eprintln!("{}: {} iterations, residual {:.1e}", scene.grid, info.iterations, info.rel_residual);
+    time
 }
 
 fn right_hand_side(scene: &Scene, posterior: &Posterior) -> Vec<f64> {

@@ -15,7 +15,7 @@ const MAX_RUNS: usize = 15;
 pub(crate) struct Timing {
     /// Median, milliseconds.
     pub(crate) median_ms: f64,
-    /// Distance of the quartiles over the median.
+    /// Distance of the quartiles over the median; NaN, printed as null, for a single run.
     pub(crate) spread: f64,
 }
 
@@ -52,6 +52,18 @@ pub(crate) fn side_by_side(mut own: impl FnMut() -> Duration, mut rival: impl Fn
 /// Times one side alone.
 pub(crate) fn alone(own: impl FnMut() -> Duration) -> Timing {
     side_by_side(own, || TIME_FOR_A_SIDE).0
+}
+
+/// One run, for what takes too long to repeat; the spread is unknown.
+pub(crate) fn once(own: impl FnOnce() -> Duration) -> Timing {
+    Timing { median_ms: own().as_secs_f64() * 1e3, spread: f64::NAN }
+}
+
+/// The largest memory of this process so far, where the system tells.
+pub(crate) fn peak_megabytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? >> 10)
 }
 
 /// The result and the time of some work.
@@ -95,7 +107,8 @@ impl Report {
         let Subject { name, grid, dtype, threads } = subject;
         let row = json!({
             "name": name, "rows": grid.rows(), "cols": grid.cols(), "dtype": dtype, "threads": threads,
-            "median_ms": rounded(own.median_ms), "spread": rounded(own.spread), "rival": rival, "rival_ms": rival_ms,
+            "median_ms": rounded(own.median_ms), "spread": if own.spread.is_nan() { Value::Null } else { json!(rounded(own.spread)) },
+            "rival": rival, "rival_ms": rival_ms,
         });
         println!("{row}");
     }

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 mod block;
+mod dense;
 mod dissection;
 mod factorization;
 mod front;
@@ -13,6 +14,7 @@ mod stencil;
 mod tests;
 mod trunk;
 
+pub(crate) use dense::DenseFactorization;
 pub(crate) use factorization::{Factorization, SolveScratch};
 pub(crate) use plan::Plan;
 pub(crate) use simd::Kernels;

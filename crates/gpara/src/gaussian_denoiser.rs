@@ -9,6 +9,7 @@ use crate::observations::{Observation, Observations};
 use crate::posterior::Posterior;
 use crate::precision::ResidualPrecision;
 use crate::schedule::NoiseSchedule;
+use crate::solve::MeanSolver;
 
 /// E[x0 | x_t] for x0 ~ N(mean, Q^-1), or E[x0 | x_t, y] if it sees the measurements.
 ///
@@ -67,13 +68,17 @@ impl Denoiser for GaussianDenoiser {
         let seen = if self.sees_observations { input.observations } else { &seen };
         let posterior = Posterior::new(&self.precision, &with_noisy_state(grid, state_precision, seen)?)?;
         for (noisy, clean) in input.noisy.chunks_exact(num_nodes).zip(clean.chunks_exact_mut(num_nodes)) {
-            let pairs = noisy.iter().zip(&self.mean);
-            let mut rhs: Vec<f64> =
-                pairs.map(|(noisy, mean)| state_precision * (noisy / alpha_bar.sqrt() - mean)).collect();
+            // Every node is measured, so there is one innovation a node.
+            let states = noisy.iter().zip(&self.mean);
+            let mut innovation: Vec<f64> =
+                states.map(|(noisy, mean)| noisy / alpha_bar.sqrt() - mean).collect();
             for entry in seen.iter() {
-                rhs[entry.node] += entry.noise_std.powi(-2) * (entry.value - self.mean[entry.node]);
+                let value = entry.value - self.mean[entry.node];
+                // Both weighed by precision, times noise_std^2: an exact value has it all. The state alone may be huge.
+                let of_state = state_precision * entry.noise_std * entry.noise_std;
+                innovation[entry.node] = (of_state * innovation[entry.node] + value) / (1.0 + of_state);
             }
-            let residual = posterior.solve(&rhs)?;
+            let (residual, _) = posterior.residual_mean(&innovation, MeanSolver::Exact)?;
             clean.iter_mut().zip(&self.mean).zip(residual).for_each(|((clean, mean), delta)| *clean = mean + delta);
         }
         Ok(())

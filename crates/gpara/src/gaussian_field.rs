@@ -30,8 +30,13 @@ pub fn sample_residual(posterior: &Posterior, stream: &mut Stream) -> Result<Vec
             }
         }
     }
-    for entry in posterior.observations().iter() {
+    for entry in posterior.observations().iter().filter(|entry| !entry.is_exact()) {
         rhs[entry.node] += stream.normal() / entry.noise_std;
     }
-    posterior.solve(&rhs)
+    let mut sample = posterior.residual_solve(&rhs)?;
+    if let Some(drift) = posterior.drift() {
+        let normals: Vec<f64> = (0..drift.num_columns()).map(|_| stream.normal()).collect();
+        drift.add_sample(&normals, &mut sample);
+    }
+    Ok(sample)
 }

@@ -13,6 +13,7 @@ mod batch;
 mod context;
 mod counting_denoiser;
 mod denoiser;
+mod drift;
 mod engine;
 mod ensemble_cache;
 mod error;
@@ -20,6 +21,7 @@ mod gaussian_denoiser;
 mod gaussian_field;
 mod graph;
 mod grid;
+mod likelihood;
 mod mean;
 mod measurement_source;
 mod memory;
@@ -47,12 +49,17 @@ pub use batch::{BatchInput, BatchRule, probe_overlap, select_batch};
 pub use context::{Channel, Context};
 pub use counting_denoiser::CountingDenoiser;
 pub use denoiser::{Denoiser, DenoiserInput};
+pub use drift::{Drift, MAX_DRIFT_COLUMNS};
 pub use ensemble_cache::EnsembleCache;
 pub use error::{Error, ErrorDetail, ErrorKind, Result};
 pub use gaussian_denoiser::GaussianDenoiser;
 pub use gaussian_field::sample_residual;
 pub use graph::{Conductances, EDGE_OFFSETS, EdgeAware, GraphDescriptor, GraphPredictor, UniformGraph, edge_mask};
 pub use grid::{Grid, ValidMask};
+pub use likelihood::{
+    MarginalGradient, PrecisionGradient, log_marginal_likelihood, marginal_likelihood_gradient,
+    residual_likelihood_gradient, residual_log_likelihood,
+};
 pub use mean::MeanPredictor;
 pub use measurement_source::{FieldSource, MeasurementSource};
 pub use metrics::{FieldErrors, errors_over_unobserved, errors_over_valid};
@@ -62,7 +69,7 @@ pub use policy::{
     SelectedPoint, Selection,
 };
 pub use posterior::{Correction, Posterior};
-pub use precision::{PosteriorPrecision, ResidualPrecision};
+pub use precision::{PosteriorPrecision, PrecisionOrder, ResidualPrecision};
 pub use prior::{PriorEnsemble, sample_prior};
 pub use probing::{ProbeKind, rademacher_probes};
 pub use reconstruct::{

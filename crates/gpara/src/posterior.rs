@@ -1,21 +1,26 @@
 //! The graph posterior of the residual given the measurements: mean correction and covariance responses
-//! (Proposition 1, Eqs. 9-13, B.25-B.26).
+//! (Proposition 1, Eqs. 9-13, B.25-B.26), with exact measurements and drift (G.2-G.6).
 
 use std::sync::OnceLock;
 
 use rayon::prelude::*;
 use thiserror::Error as ThisError;
 
+use crate::drift::{Drift, FittedDrift};
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::grid::Grid;
-use crate::observations::Observations;
-use crate::precision::{PosteriorPrecision, ResidualPrecision};
+use crate::observations::{Observation, Observations};
+use crate::precision::{PosteriorPrecision, PrecisionOrder, ResidualPrecision};
 use crate::risk::RiskWeights;
-use crate::solve::{Diagonal, Factor, MeanSolver, Multigrid, SolveInfo, Stop, Stopping, StoppingNorm};
+use crate::solve::{Diagonal, ExactSolver, MeanSolver, Multigrid, SolveInfo, Stop, Stopping, StoppingNorm};
 use crate::solve::{chebyshev, jacobi, measure, pcg};
 use crate::value_range::ValueRange;
 
 /// N(m_S, Sigma_S) with Sigma_S = A_S^-1 for one graph and one set of measurements.
+///
+/// A node measured exactly has variance 0, its innovation as mean, and no covariance with any other node (G.2).
+/// With a [`Drift`] the field is `prediction + F b + residual`, and mean, variances, covariance columns, responses,
+/// utilities and samples are those of the field with b integrated out (G.4-G.6).
 ///
 /// The covariance is never stored. The exact factorisation is made on first use and kept, so that further right-hand
 /// sides, covariance columns and utilities reuse it.
@@ -23,8 +28,9 @@ use crate::value_range::ValueRange;
 pub struct Posterior {
     precision: PosteriorPrecision,
     observations: Observations,
-    factor: OnceLock<Factor>,
+    factor: OnceLock<ExactSolver>,
     multigrid: OnceLock<MultigridPrecision>,
+    drift: Option<FittedDrift>,
 }
 
 /// The grids of the multigrid preconditioner: in single precision, which is half the memory and as good a
@@ -45,7 +51,19 @@ impl Posterior {
     /// `ShapeMismatch` if the two belong to different grids.
     pub fn new(prior: &ResidualPrecision, observations: &Observations) -> Result<Self> {
         let precision = PosteriorPrecision::new(prior, observations)?;
-        Ok(Self { precision, observations: observations.clone(), factor: OnceLock::new(), multigrid: OnceLock::new() })
+        let (observations, factor, multigrid) = (observations.clone(), OnceLock::new(), OnceLock::new());
+        Ok(Self { precision, observations, factor, multigrid, drift: None })
+    }
+
+    /// The posterior of a field `prediction + F b + residual` with unknown coefficients b.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); `ShapeMismatch` if the drift belongs to another grid; `InvalidInput` if the measurements
+    /// do not determine the coefficients that have no prior; `NotPositiveDefinite` if the factorisation breaks down.
+    pub fn with_drift(prior: &ResidualPrecision, observations: &Observations, drift: &Drift) -> Result<Self> {
+        let mut posterior = Self::new(prior, observations)?;
+        posterior.drift = Some(FittedDrift::new(&posterior, drift)?);
+        Ok(posterior)
     }
 
     /// A_S.
@@ -84,7 +102,8 @@ impl Posterior {
     ///
     /// An iteration that stalls is replaced by the direct solve and says so ([`Stop::DirectAfterStall`]).
     /// `rel_residual` compares `f - A_S m` in the norm weighted by 1/D_A with the same for m = D_A^-1 f, i.e. with what is
-    /// left to do once the measured cells are set.
+    /// left to do once the measured cells are set. With drift, m_S = F b + residual: b is always fitted exactly, the
+    /// residual given b by the solver (G.4).
     ///
     /// # Shapes
     /// * `prediction` - `num_nodes` values, only measured nodes are read
@@ -92,13 +111,28 @@ impl Posterior {
     ///
     /// # Errors
     /// As [`innovation`](Self::innovation); `InvalidInput` for a solver without iterations or with a tolerance that is
-    /// not positive; `NotPositiveDefinite` if the exact factorisation breaks down.
+    /// not positive; `Unsupported` for Jacobi sweeps of a second-order precision, which need not converge;
+    /// `NotPositiveDefinite` if the exact factorisation breaks down.
     pub fn mean_correction(&self, prediction: &[f64], solver: MeanSolver) -> Result<(Vec<f64>, SolveInfo)> {
-        check_solver(solver)?;
+        self.check_solver(solver)?;
+        let mut innovation = self.innovation(prediction)?;
+        let Some(drift) = &self.drift else {
+            return self.residual_mean(&innovation, solver);
+        };
+        let coefficients = drift.coefficients(&innovation);
+        let shift = drift.field(&coefficients);
+        self.observations.iter().zip(&mut innovation).for_each(|(entry, value)| *value -= shift[entry.node]);
+        let (mut mean, info) = self.residual_mean(&innovation, solver)?;
+        mean.iter_mut().zip(&shift).for_each(|(mean, shift)| *mean += shift);
+        Ok((mean, info))
+    }
+
+    /// The mean of the residual for an innovation, one value a measurement, without drift.
+    pub(crate) fn residual_mean(&self, innovation: &[f64], solver: MeanSolver) -> Result<(Vec<f64>, SolveInfo)> {
         let diagonal = self.precision.precision_diagonal();
-        let (mut rhs, mut start) = (vec![0.0; diagonal.len()], vec![0.0; diagonal.len()]);
-        for (entry, innovation) in self.observations.iter().zip(self.innovation(prediction)?) {
-            rhs[entry.node] = innovation * entry.noise_std.powi(-2);
+        let rhs = self.right_hand_side(innovation);
+        let mut start = vec![0.0; diagonal.len()];
+        for entry in self.observations.iter() {
             start[entry.node] = rhs[entry.node] / diagonal[entry.node];
         }
         let matrix = self.precision.stencil();
@@ -122,15 +156,93 @@ impl Posterior {
                 if info.stop != Stop::Stalled {
                     return Ok((mean, info));
                 }
-                (self.exact_solve(&rhs)?, info.iterations, Stop::DirectAfterStall)
+                (self.factor()?.solve(&rhs), info.iterations, Stop::DirectAfterStall)
             }
-            MeanSolver::Exact => (self.exact_solve(&rhs)?, 0, Stop::Direct),
+            MeanSolver::Exact => (self.factor()?.solve(&rhs), 0, Stop::Direct),
         };
         let rel_residual = match self.residual_norm(&rhs, &start) {
             0.0 => 0.0,
             reference => self.residual_norm(&rhs, &mean) / reference,
         };
         Ok((mean, SolveInfo { iterations, rel_residual, stop }))
+    }
+
+    /// f_S = H' R^-1 v; an exact value enters as itself, and through its couplings at its neighbours (G.2).
+    fn right_hand_side(&self, innovation: &[f64]) -> Vec<f64> {
+        let mut known = vec![0.0; self.grid().num_nodes()];
+        let mut rhs = known.clone();
+        for (entry, value) in self.observations.iter().zip(innovation) {
+            match entry.is_exact() {
+                true => known[entry.node] = *value,
+                false => rhs[entry.node] = value * entry.noise_std.powi(-2),
+            }
+        }
+        if self.exact_nodes().next().is_some() {
+            let coupled = self.precision.prior().apply(&known);
+            rhs.iter_mut().zip(coupled).for_each(|(rhs, coupled)| *rhs -= coupled);
+            self.exact_nodes().for_each(|node| rhs[node] = known[node]);
+        }
+        rhs
+    }
+
+    /// K^-1 v, one value a measurement, of the innovation v whose residual mean is m; K = H Q^-1 H' + R.
+    ///
+    /// `A m = H' R^-1 v` says twice the same: K^-1 v = R^-1 (v - H m) = H Q m. The first loses its digits where the noise is
+    /// small and m reproduces v, the second where it is large; each measurement takes the one that suits its noise.
+    pub(crate) fn kriging_weights(&self, innovation: &[f64], mean: &[f64]) -> Vec<f64> {
+        let prior = self.precision.prior();
+        let applied = prior.apply(mean);
+        let weight = |(entry, v): (&Observation, &f64)| {
+            let noise_precision = entry.noise_std.powi(-2);
+            match noise_precision > prior.diagonal()[entry.node] {
+                true => applied[entry.node],
+                false => noise_precision * (v - mean[entry.node]),
+            }
+        };
+        self.observations.iter().zip(innovation).map(weight).collect()
+    }
+
+    /// The residual left by the fitted drift, and its misfit.
+    pub(crate) fn residual_fit(&self, prediction: &[f64]) -> Result<ResidualFit> {
+        let mut innovation = self.innovation(prediction)?;
+        let mut misfit = 0.0;
+        if let Some(drift) = &self.drift {
+            let coefficients = drift.coefficients(&innovation);
+            let shift = drift.field(&coefficients);
+            self.observations.iter().zip(&mut innovation).for_each(|(entry, value)| *value -= shift[entry.node]);
+            misfit += drift.prior_misfit(&coefficients);
+        }
+        let (mean, _) = self.residual_mean(&innovation, MeanSolver::Exact)?;
+        let weights = self.kriging_weights(&innovation, &mean);
+        misfit += weights.iter().zip(&innovation).map(|(weight, v)| weight * v).sum::<f64>();
+        Ok(ResidualFit { mean, weights, misfit })
+    }
+
+    /// Number of drift coefficients without a prior.
+    pub(crate) fn num_flat_coefficients(&self) -> usize {
+        self.drift.as_ref().map_or(0, FittedDrift::num_flat)
+    }
+
+    /// Nodes measured without noise.
+    pub(crate) fn exact_nodes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.observations.iter().filter(|entry| entry.is_exact()).map(|entry| entry.node)
+    }
+
+    /// The drift, fitted to the measurements.
+    pub(crate) fn drift(&self) -> Option<&FittedDrift> {
+        self.drift.as_ref()
+    }
+
+    /// Mean and covariance of the drift's coefficients b given the measurements; `None` without drift (G.4).
+    ///
+    /// # Shapes
+    /// * returns p values and p x p values, row-major
+    ///
+    /// # Errors
+    /// As [`innovation`](Self::innovation).
+    pub fn drift_coefficients(&self, prediction: &[f64]) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
+        let innovation = self.innovation(prediction)?;
+        Ok(self.drift.as_ref().map(|drift| (drift.coefficients(&innovation), drift.coefficient_covariance())))
     }
 
     /// [`mean_correction`](Self::mean_correction) of every row of `predictions`, in parallel, same bits as one by one.
@@ -188,7 +300,35 @@ impl Posterior {
     /// `ShapeMismatch` if `rhs` is not one value a node; `NotPositiveDefinite` if the factorisation breaks down.
     pub fn solve(&self, rhs: &[f64]) -> Result<Vec<f64>> {
         self.check_length("right-hand side", rhs.len())?;
-        self.exact_solve(rhs)
+        let mut solution = self.residual_solve(rhs)?;
+        if let Some(drift) = &self.drift {
+            drift.add_covariance_product(rhs, &mut solution);
+        }
+        Ok(solution)
+    }
+
+    /// Sigma_S rhs without drift; 0 at nodes measured exactly.
+    pub(crate) fn residual_solve(&self, rhs: &[f64]) -> Result<Vec<f64>> {
+        let factor = self.factor()?;
+        if self.exact_nodes().next().is_none() {
+            return Ok(factor.solve(rhs));
+        }
+        let mut open = rhs.to_vec();
+        self.exact_nodes().for_each(|node| open[node] = 0.0);
+        Ok(factor.solve(&open))
+    }
+
+    /// Sigma_S rhs by conjugate gradients from 0, for a probe as right-hand side (B.29).
+    pub(crate) fn probe_solve(&self, rhs: &[f64], max_iterations: usize, rel_tolerance: f64) -> (Vec<f64>, SolveInfo) {
+        let (mut open, mut solution) = (rhs.to_vec(), vec![0.0; rhs.len()]);
+        self.exact_nodes().for_each(|node| open[node] = 0.0);
+        let matrix = self.precision.stencil();
+        let stopping = Stopping { max_iterations, rel_tolerance, norm: StoppingNorm::Euclidean };
+        let info = pcg(matrix, &mut Diagonal(matrix.diagonal), &open, &mut solution, stopping);
+        if let Some(drift) = &self.drift {
+            drift.add_covariance_product(rhs, &mut solution);
+        }
+        (solution, info)
     }
 
     /// diag(Sigma_S), the exact posterior variance of every node.
@@ -196,27 +336,50 @@ impl Posterior {
     /// # Errors
     /// `NotPositiveDefinite` if the factorisation breaks down.
     pub fn variances(&self) -> Result<Vec<f64>> {
-        Ok(self.factor()?.variances(self.precision.prior().dissection()))
+        let mut variance = self.factor()?.variances();
+        self.exact_nodes().for_each(|node| variance[node] = 0.0);
+        if let Some(drift) = &self.drift {
+            drift.add_variances(&mut variance);
+        }
+        Ok(variance)
     }
 
-    /// diag(Sigma_S) and diag(Sigma_S W Sigma_S), exactly, in one pass.
+    /// diag(Sigma_S) and diag(Sigma_S W Sigma_S), exactly, in one pass; with drift p solves more (G.6).
     ///
     /// # Errors
     /// `ShapeMismatch` if the weights belong to another grid; `NotPositiveDefinite` if the factorisation breaks down.
     pub fn variances_and_numerators(&self, weights: &RiskWeights) -> Result<(Vec<f64>, Vec<f64>)> {
         self.check_length("risk weights", weights.as_slice().len())?;
-        Ok(self.factor()?.variances_and_numerators(self.precision.prior().dissection(), weights.as_slice()))
+        let (mut variance, mut numerator) = self.factor()?.variances_and_numerators(weights.as_slice());
+        self.complete_moments(weights.as_slice(), &mut variance, &mut numerator)?;
+        Ok((variance, numerator))
     }
 
-    fn exact_solve(&self, rhs: &[f64]) -> Result<Vec<f64>> {
-        Ok(self.factor()?.solve(self.precision.prior().dissection(), rhs))
+    /// Turns the moments of A_S^-1 into those of the field: 0 at nodes measured exactly, and the part of the drift.
+    pub(crate) fn complete_moments(&self, weights: &[f64], variance: &mut [f64], numerator: &mut [f64]) -> Result<()> {
+        for node in self.exact_nodes() {
+            (variance[node], numerator[node]) = (0.0, 0.0);
+        }
+        if let Some(drift) = &self.drift {
+            drift.add_variances(variance);
+            drift.add_numerators(self, weights, numerator)?;
+        }
+        Ok(())
     }
 
-    fn factor(&self) -> Result<&Factor> {
+    /// log det A_S; with drift that of the residual alone, and nodes measured exactly left out.
+    ///
+    /// # Errors
+    /// `NotPositiveDefinite` if the factorisation breaks down.
+    pub fn log_det(&self) -> Result<f64> {
+        Ok(self.factor()?.log_det())
+    }
+
+    pub(crate) fn factor(&self) -> Result<&ExactSolver> {
         if let Some(factor) = self.factor.get() {
             return Ok(factor);
         }
-        let factor = Factor::new(&self.precision)?;
+        let factor = ExactSolver::new(&self.precision)?;
         Ok(self.factor.get_or_init(|| factor))
     }
 
@@ -239,12 +402,36 @@ impl Posterior {
         measure(matrix, &residual, StoppingNorm::DiagonalInverse)
     }
 
+    fn check_solver(&self, solver: MeanSolver) -> Result<()> {
+        let allowed = match solver {
+            MeanSolver::Jacobi { .. } if self.precision.prior().order() != PrecisionOrder::First => {
+                return Err(PosteriorError::JacobiOrder.into());
+            }
+            MeanSolver::Jacobi { iterations } | MeanSolver::Chebyshev { iterations } => iterations > 0,
+            MeanSolver::Pcg { max_iterations, rel_tolerance }
+            | MeanSolver::Multigrid { max_iterations, rel_tolerance } => max_iterations > 0 && rel_tolerance > 0.0,
+            MeanSolver::Exact => true,
+        };
+        if allowed { Ok(()) } else { Err(PosteriorError::Solver { solver }.into()) }
+    }
+
     fn check_length(&self, name: &'static str, found: usize) -> Result<()> {
         if found == self.grid().num_nodes() {
             return Ok(());
         }
         Err(PosteriorError::Length { name, found, grid: self.grid() }.into())
     }
+}
+
+/// What a Gaussian likelihood needs of the residual at the fitted drift.
+#[derive(Debug)]
+pub(crate) struct ResidualFit {
+    /// Posterior mean of the residual, `num_nodes` values.
+    pub(crate) mean: Vec<f64>,
+    /// K^-1 (v - H F b), one value a measurement.
+    pub(crate) weights: Vec<f64>,
+    /// (v - H F b)' K^-1 (v - H F b) + b' P b.
+    pub(crate) misfit: f64,
 }
 
 /// How a clean estimate is refined by the posterior (Eq. 13).
@@ -281,17 +468,6 @@ impl Correction {
     }
 }
 
-fn check_solver(solver: MeanSolver) -> Result<()> {
-    let allowed = match solver {
-        MeanSolver::Jacobi { iterations } | MeanSolver::Chebyshev { iterations } => iterations > 0,
-        MeanSolver::Pcg { max_iterations, rel_tolerance } | MeanSolver::Multigrid { max_iterations, rel_tolerance } => {
-            max_iterations > 0 && rel_tolerance > 0.0
-        }
-        MeanSolver::Exact => true,
-    };
-    if allowed { Ok(()) } else { Err(PosteriorError::Solver { solver }.into()) }
-}
-
 #[derive(Debug, ThisError)]
 enum PosteriorError {
     #[error("{name} has {found} values, the grid {grid} has {} cells", grid.num_nodes())]
@@ -302,6 +478,8 @@ enum PosteriorError {
     NonFinitePrediction { node: usize, value: f64 },
     #[error("mean solver {solver:?} needs at least one iteration and a tolerance > 0")]
     Solver { solver: MeanSolver },
+    #[error("Jacobi sweeps need a first-order precision, this one is of second order")]
+    JacobiOrder,
     #[error("correction strength {strength} must be a finite number > 0")]
     Strength { strength: f64 },
 }
@@ -311,7 +489,12 @@ impl ErrorDetail for PosteriorError {
         match self {
             Self::Length { .. } => ErrorKind::ShapeMismatch,
             Self::NonFinitePrediction { .. } => ErrorKind::NonFinite,
+            Self::JacobiOrder => ErrorKind::Unsupported,
             Self::Node { .. } | Self::Solver { .. } | Self::Strength { .. } => ErrorKind::InvalidInput,
         }
+    }
+
+    fn hint(&self) -> Option<String> {
+        matches!(self, Self::JacobiOrder).then(|| "take the mean by conjugate gradients or exactly".into())
     }
 }

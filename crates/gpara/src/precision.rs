@@ -1,18 +1,39 @@
 //! The residual precision Q_g (Eq. 8) and the posterior precision A_S (Eq. 11) as sparse operators; neither is ever stored
-//! as a matrix.
+//! as a full matrix.
+
+mod coupling;
+mod stencil_rows;
 
 use std::sync::{Arc, OnceLock};
 
 use thiserror::Error as ThisError;
 
-use crate::engine::Reach;
+pub(crate) use coupling::Coupling;
+
+use crate::engine::{Reach, StencilMatrix};
 use crate::error::{ErrorDetail, ErrorKind, Result};
-use crate::graph::{Conductances, EDGE_OFFSETS};
+use crate::graph::Conductances;
 use crate::grid::Grid;
 use crate::observations::{Observation, Observations};
 use crate::solve::{Dissection, Stencil};
 
-/// Q_g = tau I + lambda L_g, the prior precision of the residual (Eq. 8). Cloning shares the data.
+/// How the precision follows from the graph Laplacian L_g.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PrecisionOrder {
+    /// Q = tau I + lambda L_g (Eq. 8): fields without a derivative.
+    First,
+    /// Q = tau I + lambda K K with K = kappa^2 I + L_g: the Matern-like field of the stochastic differential equation
+    /// of Lindgren, Rue and Lindstrom (2011), smoother than the first order (G.1).
+    Second {
+        /// kappa^2, the inverse square of the correlation length in cells for unit conductances.
+        kappa_squared: f64,
+    },
+}
+
+/// Q_g, the prior precision of the residual, of first (Eq. 8) or second order (G.1). Cloning shares the data.
+///
+/// A cell outside the valid mask has no edge and is independent of all others, with precision tau (first order) or
+/// tau + lambda kappa^4 (second order); it never influences a valid cell.
 #[derive(Debug, Clone)]
 pub struct ResidualPrecision(Arc<Shared>);
 
@@ -21,11 +42,10 @@ struct Shared {
     conductances: Conductances,
     residual_precision: f64,
     graph_coupling: f64,
-    /// tau + lambda d_i.
+    order: PrecisionOrder,
+    /// The diagonal of Q_g; tau + lambda d_i for the first order.
     diagonal: Vec<f64>,
-    coupling: Coupling,
-    /// -lambda c in the order of [`EDGE_OFFSETS`]: the off-diagonal entries, made when an iterative solver asks for them.
-    entries: OnceLock<Vec<Vec<f64>>>,
+    coupling: Arc<Coupling>,
     /// The elimination order depends on the grid alone, so every posterior of this graph shares it.
     dissection: OnceLock<Dissection>,
 }
@@ -39,16 +59,67 @@ impl ResidualPrecision {
         if !(residual_precision.is_finite() && residual_precision > 0.0) {
             return Err(PrecisionError::ResidualPrecision { residual_precision }.into());
         }
-        if !(graph_coupling.is_finite() && graph_coupling >= 0.0) {
-            return Err(PrecisionError::GraphCoupling { graph_coupling }.into());
-        }
-        let diagonal =
+        check_coupling(graph_coupling)?;
+        let mut matrix = StencilMatrix::zeros(conductances.grid(), Reach::One);
+        matrix.diagonal =
             conductances.degree().iter().map(|degree| residual_precision + graph_coupling * degree).collect();
-        let coupling = Coupling::new(&conductances, graph_coupling);
-        let (entries, dissection) = (OnceLock::new(), OnceLock::new());
-        let shared =
-            Shared { conductances, residual_precision, graph_coupling, diagonal, coupling, entries, dissection };
-        Ok(Self(Arc::new(shared)))
+        for (entries, map) in matrix.coupling.iter_mut().zip(conductances.edges()) {
+            entries.iter_mut().zip(map).for_each(|(entry, conductance)| *entry = 0.0 - graph_coupling * conductance);
+        }
+        Ok(Self::from_parts(conductances, residual_precision, graph_coupling, PrecisionOrder::First, matrix))
+    }
+
+    /// The precision `residual_precision * I + graph_coupling * K K` with `K = kappa_squared * I + L` (G.1).
+    ///
+    /// K C^-1 K of the differential equation with C^-1 = lambda I, plus a nugget of precision tau: positive definite by
+    /// construction.
+    ///
+    /// # Errors
+    /// `InvalidInput` unless all three are finite and >= 0 and `residual_precision + graph_coupling * kappa_squared^2`,
+    /// the precision of a cell without edges, is > 0.
+    ///
+    /// # Example
+    /// ```
+    /// use gpara::{Conductances, Grid, ResidualPrecision, ValidMask};
+    ///
+    /// let valid = ValidMask::all(Grid::new(1, 3)?);
+    /// let line = Conductances::from_edges([vec![1.0, 1.0, 0.0], vec![0.0; 3], vec![0.0; 3], vec![0.0; 3]], &valid)?;
+    /// let precision = ResidualPrecision::second_order(line, 0.0, 2.0, 0.5)?;
+    /// // On a constant field L vanishes and K is kappa^2 = 0.5: 2 * 0.5^2.
+    /// assert_eq!(precision.apply(&[1.0, 1.0, 1.0]), [0.5, 0.5, 0.5]);
+    /// # Ok::<(), gpara::Error>(())
+    /// ```
+    pub fn second_order(
+        conductances: Conductances,
+        residual_precision: f64,
+        graph_coupling: f64,
+        kappa_squared: f64,
+    ) -> Result<Self> {
+        check_coupling(graph_coupling)?;
+        let of_lone_cell = residual_precision + graph_coupling * kappa_squared * kappa_squared;
+        let allowed = residual_precision >= 0.0 && kappa_squared >= 0.0 && of_lone_cell > 0.0;
+        if !(allowed && of_lone_cell.is_finite() && kappa_squared.is_finite()) {
+            return Err(PrecisionError::SecondOrder { residual_precision, kappa_squared, graph_coupling }.into());
+        }
+        let mut matrix = shifted_laplacian(&conductances, kappa_squared).squared();
+        let entries = matrix.diagonal.iter_mut().chain(matrix.coupling.iter_mut().flatten());
+        entries.for_each(|entry| *entry *= graph_coupling);
+        matrix.diagonal.iter_mut().for_each(|entry| *entry += residual_precision);
+        let order = PrecisionOrder::Second { kappa_squared };
+        Ok(Self::from_parts(conductances, residual_precision, graph_coupling, order, matrix))
+    }
+
+    fn from_parts(
+        conductances: Conductances,
+        residual_precision: f64,
+        graph_coupling: f64,
+        order: PrecisionOrder,
+        matrix: StencilMatrix,
+    ) -> Self {
+        let coupling = Arc::new(Coupling::new(&matrix));
+        let (diagonal, dissection) = (matrix.diagonal, OnceLock::new());
+        let shared = Shared { conductances, residual_precision, graph_coupling, order, diagonal, coupling, dissection };
+        Self(Arc::new(shared))
     }
 
     /// The grid of the nodes.
@@ -71,7 +142,12 @@ impl ResidualPrecision {
         self.0.graph_coupling
     }
 
-    /// tau + lambda d_i, `num_nodes` values.
+    /// First or second order.
+    pub fn order(&self) -> PrecisionOrder {
+        self.0.order
+    }
+
+    /// The diagonal of Q_g, `num_nodes` values > 0; tau + lambda d_i for the first order.
     pub fn diagonal(&self) -> &[f64] {
         &self.0.diagonal
     }
@@ -85,15 +161,28 @@ impl ResidualPrecision {
         self.0.coupling.apply(&self.0.diagonal, x)
     }
 
-    pub(crate) fn coupling(&self) -> &Coupling {
-        &self.0.coupling
+    /// The precision of a cell without edges: tau, or tau + lambda kappa^4 of the second order.
+    pub(crate) fn of_lone_cell(&self) -> f64 {
+        match self.0.order {
+            PrecisionOrder::First => self.0.residual_precision,
+            PrecisionOrder::Second { kappa_squared } => {
+                self.0.residual_precision + self.0.graph_coupling * kappa_squared * kappa_squared
+            }
+        }
     }
 
-    fn entries(&self) -> &[Vec<f64>] {
-        self.0.entries.get_or_init(|| {
-            let entries = |map: &Vec<f64>| map.iter().map(|c| -self.0.graph_coupling * c).collect();
-            self.0.conductances.edges().iter().map(entries).collect()
-        })
+    /// Q_g by its entries.
+    pub(crate) fn matrix(&self) -> StencilMatrix {
+        self.0.coupling.matrix(&self.0.diagonal)
+    }
+
+    /// K of the second order; L_g itself for the first.
+    pub(crate) fn operator(&self) -> StencilMatrix {
+        let shift = match self.0.order {
+            PrecisionOrder::First => 0.0,
+            PrecisionOrder::Second { kappa_squared } => kappa_squared,
+        };
+        shifted_laplacian(&self.0.conductances, shift)
     }
 
     pub(crate) fn dissection(&self) -> &Dissection {
@@ -101,15 +190,29 @@ impl ResidualPrecision {
     }
 }
 
-/// A_S = Q_g + H' R^-1 H = D_A - lambda C_g, the precision of the residual given the measurements (Eqs. 11, B.25).
+/// shift * I + L_g.
+fn shifted_laplacian(conductances: &Conductances, shift: f64) -> StencilMatrix {
+    let mut matrix = StencilMatrix::zeros(conductances.grid(), Reach::One);
+    matrix.diagonal = conductances.degree().iter().map(|degree| shift + degree).collect();
+    for (entries, map) in matrix.coupling.iter_mut().zip(conductances.edges()) {
+        entries.iter_mut().zip(map).for_each(|(entry, conductance)| *entry = 0.0 - conductance);
+    }
+    matrix
+}
+
+/// A_S = Q_g + H' R^-1 H = D_A - C, the precision of the residual given the measurements (Eqs. 11, B.25).
+///
+/// A node measured exactly (noise 0) is eliminated: its couplings are dropped, the diagonals of its neighbours stay, and
+/// its own diagonal entry is 1, so that the operator stays positive definite and log det A is that of the other nodes.
 #[derive(Debug, Clone)]
 pub struct PosteriorPrecision {
     prior: ResidualPrecision,
     diagonal: Vec<f64>,
+    coupling: Arc<Coupling>,
 }
 
 impl PosteriorPrecision {
-    /// Adds `1 / noise_std^2` of every measurement to the diagonal of Q_g.
+    /// Adds `1 / noise_std^2` of every noisy measurement to the diagonal of Q_g and takes the exact ones out.
     ///
     /// # Errors
     /// `ShapeMismatch` if the observations belong to another grid, `InvalidInput` if a noise is so small that its inverse
@@ -119,15 +222,24 @@ impl PosteriorPrecision {
             return Err(PrecisionError::Grid { graph: prior.grid(), observations: observations.grid() }.into());
         }
         let mut diagonal = prior.diagonal().to_vec();
+        let mut coupling = Arc::clone(&prior.0.coupling);
+        if observations.iter().any(Observation::is_exact) {
+            let exact = observations.iter().filter(|entry| entry.is_exact()).map(|entry| entry.node);
+            coupling = Arc::new(coupling.without(exact));
+        }
         for observation in observations.iter() {
-            let precision = observation.noise_std.powi(-2);
+            let Observation { node, noise_std, .. } = *observation;
+            if observation.is_exact() {
+                diagonal[node] = 1.0;
+                continue;
+            }
+            let precision = noise_std.powi(-2);
             if !precision.is_finite() {
-                let Observation { node, noise_std, .. } = *observation;
                 return Err(PrecisionError::Noise { node, noise_std }.into());
             }
-            diagonal[observation.node] += precision;
+            diagonal[node] += precision;
         }
-        Ok(Self { prior: prior.clone(), diagonal })
+        Ok(Self { prior: prior.clone(), diagonal, coupling })
     }
 
     /// The prior part Q_g.
@@ -135,7 +247,7 @@ impl PosteriorPrecision {
         &self.prior
     }
 
-    /// D_A, the diagonal of A_S (Eq. B.25), `num_nodes` values > 0.
+    /// D_A, the diagonal of A_S (Eq. B.25), `num_nodes` values > 0; 1 at nodes measured exactly.
     pub fn precision_diagonal(&self) -> &[f64] {
         &self.diagonal
     }
@@ -146,95 +258,38 @@ impl PosteriorPrecision {
     /// If `x` has another length than the grid.
     #[track_caller]
     pub fn apply(&self, x: &[f64]) -> Vec<f64> {
-        self.prior.coupling().apply(&self.diagonal, x)
+        self.coupling.apply(&self.diagonal, x)
+    }
+
+    /// q = max_i sum_j |C_ij| / D_A,ii, by which a Jacobi sweep shrinks the error in the max norm (Eq. B.27).
+    ///
+    /// Below 1 for the first order, where it is max_i lambda d_i / D_A,ii. Of the second order it is mostly above 1, and
+    /// Jacobi sweeps then need not converge.
+    pub fn contraction_bound(&self) -> f64 {
+        let sums = self.coupling.absolute_row_sums();
+        sums.iter().zip(&self.diagonal).map(|(sum, diagonal)| sum / diagonal).fold(0.0, f64::max)
+    }
+
+    pub(crate) fn coupling(&self) -> &Coupling {
+        &self.coupling
     }
 
     /// A_S as an operator of the iterative solvers.
     pub(crate) fn stencil(&self) -> Stencil<'_, f64> {
-        let (grid, coupling) = (self.prior.grid(), self.prior.entries());
-        Stencil { grid, reach: Reach::One, diagonal: &self.diagonal, coupling }
+        self.coupling.stencil(&self.diagonal)
     }
 
-    /// q = max_i lambda d_i / D_A,ii < 1, by which a Jacobi sweep shrinks the error in the max norm (Eq. B.27).
-    pub fn contraction_bound(&self) -> f64 {
-        let tau = self.prior.residual_precision();
-        let ratio = |(prior, posterior): (&f64, &f64)| (prior - tau) / posterior;
-        self.prior.diagonal().iter().zip(&self.diagonal).map(ratio).fold(0.0, f64::max)
+    /// A_S by its entries.
+    pub(crate) fn matrix(&self) -> StencilMatrix {
+        self.coupling.matrix(&self.diagonal)
     }
 }
 
-/// lambda C_g as a stencil over zero-padded vectors, so that its loops have no border cases.
-///
-/// A padded vector has `halo` zeros on both sides of its `num_nodes` values. An edge that would leave the grid has
-/// weight 0, so where a flat offset wraps into the next row it multiplies by 0.
-#[derive(Debug)]
-pub(crate) struct Coupling {
-    num_nodes: usize,
-    halo: usize,
-    /// Flat node offsets of the four directions.
-    offsets: [usize; 4],
-    /// lambda c, `halo` zeros in front.
-    weights: [Vec<f64>; 4],
-}
-
-impl Coupling {
-    fn new(conductances: &Conductances, graph_coupling: f64) -> Self {
-        let grid = conductances.grid();
-        let halo = grid.cols() + 1;
-        let offset = |(rows, cols): (isize, isize)| grid.cols().wrapping_mul(rows as usize).wrapping_add_signed(cols);
-        let padded = |map: &Vec<f64>| {
-            let scaled = map.iter().map(|conductance| graph_coupling * conductance);
-            std::iter::repeat_n(0.0, halo).chain(scaled).collect()
-        };
-        Self {
-            num_nodes: grid.num_nodes(),
-            halo,
-            offsets: EDGE_OFFSETS.map(offset),
-            weights: conductances.edges().each_ref().map(padded),
-        }
+fn check_coupling(graph_coupling: f64) -> Result<()> {
+    if graph_coupling.is_finite() && graph_coupling >= 0.0 {
+        return Ok(());
     }
-
-    /// `x` between two halos of zeros.
-    #[track_caller]
-    fn pad(&self, x: &[f64]) -> Vec<f64> {
-        assert_eq!(x.len(), self.num_nodes, "a field needs one value a node");
-        let mut padded = vec![0.0; self.num_nodes + 2 * self.halo];
-        padded[self.halo..self.halo + self.num_nodes].copy_from_slice(x);
-        padded
-    }
-
-    /// lambda c of edge (direction, node).
-    pub(crate) fn weight(&self, direction: usize, node: usize) -> f64 {
-        self.weights[direction][self.halo + node]
-    }
-
-    /// `out = lambda C_g x` for a padded `x`.
-    fn multiply(&self, padded: &[f64], out: &mut [f64]) {
-        let (count, halo) = (self.num_nodes, self.halo);
-        // Forward: the edge stored at the node itself. Backward: the one stored at the node it comes from.
-        let [w0, w1, w2, w3] = self.weights.each_ref().map(|map| &map[halo..halo + count]);
-        let [x0, x1, x2, x3] = self.offsets.map(|offset| &padded[halo + offset..halo + offset + count]);
-        let back = |direction: usize| {
-            let start = halo - self.offsets[direction];
-            (&self.weights[direction][start..start + count], &padded[start..start + count])
-        };
-        let [(v0, y0), (v1, y1), (v2, y2), (v3, y3)] = [back(0), back(1), back(2), back(3)];
-        let out = &mut out[..count];
-        for i in 0..count {
-            let forward = (w0[i] * x0[i] + w1[i] * x1[i]) + (w2[i] * x2[i] + w3[i] * x3[i]);
-            let backward = (v0[i] * y0[i] + v1[i] * y1[i]) + (v2[i] * y2[i] + v3[i] * y3[i]);
-            out[i] = forward + backward;
-        }
-    }
-
-    /// `diagonal * x - lambda C_g x`.
-    #[track_caller]
-    fn apply(&self, diagonal: &[f64], x: &[f64]) -> Vec<f64> {
-        let mut out = vec![0.0; self.num_nodes];
-        self.multiply(&self.pad(x), &mut out);
-        out.iter_mut().zip(diagonal).zip(x).for_each(|((out, diagonal), x)| *out = diagonal * x - *out);
-        out
-    }
+    Err(PrecisionError::GraphCoupling { graph_coupling }.into())
 }
 
 #[derive(Debug, ThisError)]
@@ -243,17 +298,29 @@ enum PrecisionError {
     ResidualPrecision { residual_precision: f64 },
     #[error("graph coupling {graph_coupling} must be a finite number >= 0")]
     GraphCoupling { graph_coupling: f64 },
+    #[error(
+        "second-order precision with tau {residual_precision}, kappa^2 {kappa_squared}, lambda {graph_coupling}: all \
+         must be finite and >= 0, and tau + lambda kappa^4 > 0"
+    )]
+    SecondOrder { residual_precision: f64, kappa_squared: f64, graph_coupling: f64 },
     #[error("observations of a {observations} grid do not fit the {graph} graph")]
     Grid { graph: Grid, observations: Grid },
-    #[error("noise standard deviation {noise_std:e} at node {node} is too small, it must be at least 1e-150")]
+    #[error("noise standard deviation {noise_std:e} at node {node} is too small, it must be 0 or at least 1e-150")]
     Noise { node: usize, noise_std: f64 },
 }
 
 impl ErrorDetail for PrecisionError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::ResidualPrecision { .. } | Self::GraphCoupling { .. } | Self::Noise { .. } => ErrorKind::InvalidInput,
             Self::Grid { .. } => ErrorKind::ShapeMismatch,
+            _ => ErrorKind::InvalidInput,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Noise { .. } => Some("use 0 for an exact measurement".into()),
+            _ => None,
         }
     }
 }

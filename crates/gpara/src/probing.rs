@@ -6,7 +6,7 @@ use crate::grid::Grid;
 use crate::posterior::Posterior;
 use crate::risk::RiskWeights;
 use crate::seed::SeedTree;
-use crate::solve::{Diagonal, SolveInfo, Stopping, StoppingNorm, pcg};
+use crate::solve::SolveInfo;
 
 /// `num_probes` Rademacher vectors of `num_nodes` signs (B.28); probe p of round k is the stream `probe/round{k}/{p}`.
 ///
@@ -92,13 +92,7 @@ pub(crate) fn probe_estimates(
     rel_tolerance: f64,
 ) -> ProbeEstimates {
     let root: Vec<f64> = weights.as_slice().iter().map(|weight| weight.sqrt()).collect();
-    let matrix = posterior.precision().stencil();
-    let stopping = Stopping { max_iterations, rel_tolerance, norm: StoppingNorm::Euclidean };
-    let solve = |rhs: &[f64]| {
-        let mut x = vec![0.0; rhs.len()];
-        let info = pcg(matrix, &mut Diagonal(matrix.diagonal), rhs, &mut x, stopping);
-        (x, info)
-    };
+    let solve = |rhs: &[f64]| posterior.probe_solve(rhs, max_iterations, rel_tolerance);
     let solutions: Vec<_> = probes
         .par_iter()
         .map(|probe| {

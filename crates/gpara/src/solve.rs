@@ -5,6 +5,7 @@ mod blocks;
 mod chebyshev;
 mod dense;
 mod dissection;
+mod exact;
 mod factor;
 mod jacobi;
 mod multigrid;
@@ -15,6 +16,7 @@ mod stencil;
 
 pub(crate) use chebyshev::chebyshev;
 pub(crate) use dissection::Dissection;
+pub(crate) use exact::ExactSolver;
 pub(crate) use factor::Factor;
 pub(crate) use jacobi::jacobi;
 pub(crate) use multigrid::Multigrid;

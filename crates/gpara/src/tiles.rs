@@ -119,11 +119,12 @@ impl Tiling {
                 });
             }
         });
-        let moments = moments.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        match moments.failure {
-            Some((_, error)) => Err(error),
-            None => Ok((moments.variances, moments.numerators)),
+        let mut moments = moments.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((_, error)) = moments.failure {
+            return Err(error);
         }
+        posterior.complete_moments(weights, &mut moments.variances, &mut moments.numerators)?;
+        Ok((moments.variances, moments.numerators))
     }
 
     /// What the cut leaves of `A x = e_i` for the columns that the windows give, at corners of cores.

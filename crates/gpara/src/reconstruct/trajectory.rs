@@ -57,7 +57,7 @@ impl TrajectoryReconstructor {
         let precision = match self.settings.schedule {
             CorrectionSchedule::None => return Ok(None),
             CorrectionSchedule::PointWise => {
-                let tau = input.precision.residual_precision();
+                let tau = input.precision.of_lone_cell();
                 ResidualPrecision::new(input.precision.conductances().clone(), tau, 0.0)?
             }
             CorrectionSchedule::StepWise | CorrectionSchedule::FinalOnly => input.precision.clone(),

@@ -111,7 +111,7 @@ impl Elimination<'_> {
         for (at, &pivot) in shape.pivots.iter().enumerate() {
             front.row_mut(at)[at] = diagonal[pivot];
         }
-        let coupling = self.precision.prior().coupling();
+        let coupling = self.precision.coupling();
         for edge in &shape.edges {
             front.row_mut(edge.row)[edge.col] = -coupling.weight(edge.direction, edge.node);
         }
