@@ -6,7 +6,7 @@ use gpara::Grid;
 use serde_json::{Value, json};
 
 /// A side is repeated until it has used this much time, at least [`MIN_RUNS`] and at most [`MAX_RUNS`] times.
-const TIME_FOR_A_SIDE: Duration = Duration::from_millis(2500);
+const TIME_FOR_A_SIDE: Duration = Duration::from_millis(1500);
 const MIN_RUNS: usize = 3;
 const MAX_RUNS: usize = 15;
 

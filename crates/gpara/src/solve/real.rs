@@ -20,6 +20,9 @@ pub(crate) trait Real:
     + SubAssign
     + 'static
 {
+    /// Distance from 1 to the next number.
+    const EPSILON: f64;
+
     /// The nearest value of this type.
     fn from_f64(value: f64) -> Self;
 
@@ -28,6 +31,8 @@ pub(crate) trait Real:
 }
 
 impl Real for f32 {
+    const EPSILON: f64 = Self::EPSILON as f64;
+
     fn from_f64(value: f64) -> Self {
         value as Self
     }
@@ -38,6 +43,8 @@ impl Real for f32 {
 }
 
 impl Real for f64 {
+    const EPSILON: f64 = Self::EPSILON;
+
     fn from_f64(value: f64) -> Self {
         value
     }
