@@ -114,6 +114,16 @@ impl<T: Kernels> BlockFactor<T> {
     }
 }
 
+#[cfg(test)]
+impl<T: Kernels> BlockFactor<T> {
+    /// Values held.
+    pub(super) fn num_values(&self) -> usize {
+        let matrices = [&self.inverse, &self.gain, &self.dinverse, &self.dgain];
+        let vectors = [&self.pivots, &self.variance, &self.numerator];
+        matrices.into_iter().chain(vectors).map(|values| values.len()).sum()
+    }
+}
+
 impl<T: Kernels> BlockScratch<T> {
     pub(super) fn new(offsets: &Offsets) -> Self {
         let zeros = Aligned::zeros;

@@ -58,6 +58,11 @@ impl<T: Kernels> Factorization<T> {
         Self::with_simd(plan, Simd::detect(), rayon::current_num_threads())
     }
 
+    /// Arenas for so many threads; with one, the work stays on the calling thread.
+    pub(crate) fn with_threads(plan: Arc<Plan>, threads: usize) -> Self {
+        Self::with_simd(plan, Simd::detect(), threads)
+    }
+
     pub(crate) fn with_simd(plan: Arc<Plan>, simd: Simd, threads: usize) -> Self {
         let offsets = Offsets::new(&plan.template);
         let trunk = &plan.trunk.dissection.fronts;
@@ -78,6 +83,14 @@ impl<T: Kernels> Factorization<T> {
             offsets,
             plan,
         }
+    }
+
+    /// Values in the arenas, apart from the room of the threads.
+    #[cfg(test)]
+    pub(crate) fn num_values(&self) -> usize {
+        let of_blocks: usize = self.batches.iter().map(BlockFactor::num_values).sum();
+        let of_trunk: usize = self.fronts.iter().map(FrontFactor::num_values).sum();
+        of_blocks + of_trunk + self.rings.len() + self.drings.len() + self.values.len() + self.weights.len()
     }
 
     /// The plan.

@@ -49,6 +49,14 @@ impl<T: Kernels> FrontFactor<T> {
         }
     }
 
+    /// Values held.
+    #[cfg(test)]
+    pub(super) fn num_values(&self) -> usize {
+        let up = [&self.inverse, &self.gain, &self.outer, &self.dinverse, &self.dgain, &self.douter];
+        let down = [&self.z11, &self.z12, &self.dz11, &self.dz12, &self.pivots];
+        up.into_iter().chain(down).map(|values| values.len()).sum()
+    }
+
     /// The entry of Z at a slot of the plan.
     pub(super) fn covariance(&self, slot: Slot) -> T {
         match Places::new::<Dense>(self.size).of(slot) {
