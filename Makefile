@@ -2,7 +2,7 @@
 CARGO ?= cargo
 NEXTEST := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo yes)
 
-.PHONY: check format lint test docs deny bench test-slow test-train
+.PHONY: check format lint test docs deny bench test-slow test-train models-radio models-depth
 
 check: format lint test docs deny
 
@@ -43,3 +43,14 @@ bench:
 # Builds against libtorch: about 530 MB from PyPI on the first run.
 test-train:
 	scripts/test-train.sh
+
+# All networks of a task, trained and exported to runs/models; stops after LIMIT seconds, and the same command goes on.
+# The program is built by `cargo build --release -p gpara-train` (see scripts/get-libtorch.sh).
+RADIO_DATA ?= ../shared/data/radio
+DEPTH_DATA ?= ../shared/data/depth
+
+models-radio:
+	scripts/train-models.sh radio $(RADIO_DATA) $(LIMIT)
+
+models-depth:
+	scripts/train-models.sh depth $(DEPTH_DATA) $(LIMIT)

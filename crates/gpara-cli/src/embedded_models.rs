@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gpara_nn::{Network, OnnxDenoiser, OnnxMean};
+use gpara_nn::{Network, OnnxDenoiser, OnnxGraph, OnnxMean, OnnxScorer};
 
 use crate::failure::{Failure, Outcome};
 
@@ -43,6 +43,20 @@ impl EmbeddedModel {
         let network = self.load()?;
         network.card().require_task(task)?;
         Ok(OnnxDenoiser::new(network)?)
+    }
+
+    /// The network as a graph predictor for a task.
+    pub(crate) fn graph(&self, task: &str) -> Outcome<OnnxGraph> {
+        let network = self.load()?;
+        network.card().require_task(task)?;
+        Ok(OnnxGraph::new(network)?)
+    }
+
+    /// The network as a scorer for a task.
+    pub(crate) fn scorer(&self, task: &str) -> Outcome<OnnxScorer> {
+        let network = self.load()?;
+        network.card().require_task(task)?;
+        Ok(OnnxScorer::new(network)?)
     }
 
     /// The network as a mean predictor for a task.

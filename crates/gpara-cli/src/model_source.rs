@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use gpara::{Denoiser, MeanPredictor, NoiseSchedule};
+use gpara::{Denoiser, GraphPredictor, MeanPredictor, NoiseSchedule, Scorer};
 
 use crate::embedded_models::EmbeddedModel;
 use crate::failure::Outcome;
@@ -18,6 +18,12 @@ pub(crate) trait ModelSource: Sync {
 
     /// The mean network of that name for a task.
     fn mean(&self, name: &str, task: &str) -> Outcome<Arc<dyn MeanPredictor>>;
+
+    /// The graph network of that name for a task.
+    fn graph(&self, name: &str, task: &str) -> Outcome<Arc<dyn GraphPredictor>>;
+
+    /// The scorer of that name for a task.
+    fn scorer(&self, name: &str, task: &str) -> Outcome<Arc<dyn Scorer>>;
 }
 
 /// The networks of this binary.
@@ -33,6 +39,14 @@ impl ModelSource for EmbeddedSource {
     fn mean(&self, name: &str, task: &str) -> Outcome<Arc<dyn MeanPredictor>> {
         Ok(Arc::new(EmbeddedModel::named(name)?.mean(task)?))
     }
+
+    fn graph(&self, name: &str, task: &str) -> Outcome<Arc<dyn GraphPredictor>> {
+        Ok(Arc::new(EmbeddedModel::named(name)?.graph(task)?))
+    }
+
+    fn scorer(&self, name: &str, task: &str) -> Outcome<Arc<dyn Scorer>> {
+        Ok(Arc::new(EmbeddedModel::named(name)?.scorer(task)?))
+    }
 }
 
 /// Loads each network of another source once, for an evaluation over many scenes.
@@ -40,12 +54,15 @@ pub(crate) struct CachedSource<S> {
     source: S,
     priors: Mutex<HashMap<String, SourcedPrior>>,
     means: Mutex<HashMap<String, Arc<dyn MeanPredictor>>>,
+    graphs: Mutex<HashMap<String, Arc<dyn GraphPredictor>>>,
+    scorers: Mutex<HashMap<String, Arc<dyn Scorer>>>,
 }
 
 impl<S: ModelSource> CachedSource<S> {
     /// A cache in front of `source`.
     pub(crate) fn new(source: S) -> Self {
-        Self { source, priors: Mutex::default(), means: Mutex::default() }
+        let (priors, means) = (Mutex::default(), Mutex::default());
+        Self { source, priors, means, graphs: Mutex::default(), scorers: Mutex::default() }
     }
 }
 
@@ -68,6 +85,26 @@ impl<S: ModelSource> ModelSource for CachedSource<S> {
         let mean = self.source.mean(name, task)?;
         known.insert(name.to_owned(), Arc::clone(&mean));
         Ok(mean)
+    }
+
+    fn graph(&self, name: &str, task: &str) -> Outcome<Arc<dyn GraphPredictor>> {
+        let mut known = self.graphs.lock().expect("loading does not panic");
+        if let Some(graph) = known.get(name) {
+            return Ok(Arc::clone(graph));
+        }
+        let graph = self.source.graph(name, task)?;
+        known.insert(name.to_owned(), Arc::clone(&graph));
+        Ok(graph)
+    }
+
+    fn scorer(&self, name: &str, task: &str) -> Outcome<Arc<dyn Scorer>> {
+        let mut known = self.scorers.lock().expect("loading does not panic");
+        if let Some(scorer) = known.get(name) {
+            return Ok(Arc::clone(scorer));
+        }
+        let scorer = self.source.scorer(name, task)?;
+        known.insert(name.to_owned(), Arc::clone(&scorer));
+        Ok(scorer)
     }
 }
 
@@ -94,5 +131,15 @@ impl ModelSource for TorchSource {
 
     fn mean(&self, name: &str, _task: &str) -> Outcome<Arc<dyn MeanPredictor>> {
         Ok(Arc::new(self.load(name)?))
+    }
+
+    /// Asked once a scene, on the CPU: the exported network of the binary.
+    fn graph(&self, name: &str, task: &str) -> Outcome<Arc<dyn GraphPredictor>> {
+        EmbeddedSource.graph(name, task)
+    }
+
+    /// Asked once a round, on the CPU: the exported network of the binary.
+    fn scorer(&self, name: &str, task: &str) -> Outcome<Arc<dyn Scorer>> {
+        EmbeddedSource.scorer(name, task)
     }
 }

@@ -98,7 +98,8 @@ impl Method for PresetMethod {
     }
 
     fn precision(&self, context: &Context, ensemble: Option<&PriorEnsemble>) -> gpara::Result<ResidualPrecision> {
-        residual_precision(&self.preset, context, ensemble).map_err(Failure::into_library_error)
+        residual_precision(&self.preset, &EmbeddedSource, self.task, context, ensemble)
+            .map_err(Failure::into_library_error)
     }
 
     /// The samples conditioned by the graph: their mean, and their spread beside that of the graph.

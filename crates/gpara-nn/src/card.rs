@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::ModelError;
 use crate::golden::GoldenCheck;
+use crate::target::Target;
 
 /// Channel that is 1 on measured cells and 0 elsewhere.
 pub const MEASURED_CHANNEL: &str = "measured";
@@ -23,6 +24,10 @@ pub enum Role {
     Prior,
     /// Asked once, with a zero state at the last timestep: its output is the conditional mean.
     Mean,
+    /// Asked once, with the prior mean as state at timestep 0: its output are the logits of the four edge maps.
+    Graph,
+    /// Asked at each refresh, with the normalised utility as state; `t` is 1000 times the share of the budget left.
+    Scorer,
 }
 
 impl Role {
@@ -30,6 +35,25 @@ impl Role {
         match self {
             Self::Prior => "prior",
             Self::Mean => "mean",
+            Self::Graph => "graph",
+            Self::Scorer => "scorer",
+        }
+    }
+
+    /// Maps the network returns.
+    pub(crate) fn num_outputs(self) -> usize {
+        match self {
+            Self::Graph => 4,
+            Self::Prior | Self::Mean | Self::Scorer => 1,
+        }
+    }
+
+    fn allows(self, output: Output) -> bool {
+        match self {
+            Self::Prior => output.parameterization().is_some(),
+            Self::Mean => output == Output::Clean,
+            Self::Graph => output == Output::EdgeLogits,
+            Self::Scorer => matches!(output, Output::ResidualScore | Output::DirectScore),
         }
     }
 }
@@ -44,14 +68,22 @@ pub enum Output {
     Velocity,
     /// The clean field.
     Clean,
+    /// Logits of the edges right, down, down-right and down-left.
+    EdgeLogits,
+    /// A score that shifts the analytic utility within a bound.
+    ResidualScore,
+    /// A score that stands for itself.
+    DirectScore,
 }
 
-impl From<Output> for Parameterization {
-    fn from(output: Output) -> Self {
-        match output {
-            Output::Noise => Self::Noise,
-            Output::Velocity => Self::Velocity,
-            Output::Clean => Self::Clean,
+impl Output {
+    /// What the core makes a clean field of; `None` for a network that does not return a field.
+    pub fn parameterization(self) -> Option<Parameterization> {
+        match self {
+            Self::Noise => Some(Parameterization::Noise),
+            Self::Velocity => Some(Parameterization::Velocity),
+            Self::Clean => Some(Parameterization::Clean),
+            Self::EdgeLogits | Self::ResidualScore | Self::DirectScore => None,
         }
     }
 }
@@ -83,6 +115,9 @@ pub struct Card {
     pub role: Role,
     /// What it outputs.
     pub parameterization: Output,
+    /// The scale of the field that a network of role mean works in.
+    #[serde(default, skip_serializing_if = "Target::is_field")]
+    pub target: Target,
     /// Whether its last two channels are `measured` and `measured_value`.
     pub sees_measurements: bool,
     /// All context channels in the order the network reads them.
@@ -200,8 +235,13 @@ impl Card {
         if (1..self.channels.len()).any(|at| self.channels[..at].contains(&self.channels[at])) {
             return refuse("channels", format!("{:?}", self.channels), "each name once");
         }
-        if self.role == Role::Mean && self.parameterization != Output::Clean {
-            return refuse("parameterization", format!("{:?}", self.parameterization), "clean, for role mean");
+        if !self.role.allows(self.parameterization) {
+            let allowed = "noise, velocity or clean for role prior, clean for mean, edge_logits for graph, residual_score \
+                           or direct_score for scorer";
+            return refuse("parameterization", format!("{:?}", self.parameterization), allowed);
+        }
+        if self.role != Role::Mean && self.target != Target::Field {
+            return refuse("target", format!("{:?}", self.target), "field, except for role mean");
         }
         if self.value_range[0].partial_cmp(&self.value_range[1]) != Some(std::cmp::Ordering::Less) {
             return refuse("value_range", format!("{:?}", self.value_range), "low < high");

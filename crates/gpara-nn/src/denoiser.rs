@@ -35,7 +35,8 @@ impl OnnxDenoiser {
     pub fn new(network: Arc<Network>) -> Result<Self> {
         network.card().require_role(Role::Prior)?;
         let (schedule, output) = (network.card().noise_schedule(), network.card().parameterization);
-        Ok(Self { network, schedule, parameterization: output.into() })
+        let parameterization = output.parameterization().expect("a card of role prior names a field output");
+        Ok(Self { network, schedule, parameterization })
     }
 
     /// From the bytes of the two files; see [`Network::from_bytes`].
@@ -131,6 +132,8 @@ impl MeanPredictor for OnnxMean {
     fn predict(&self, context: &Context, observations: &Observations) -> Result<Vec<f64>> {
         let zero = vec![0.0; context.grid().num_nodes()];
         let outputs = self.network.outputs(&zero, self.network.card().num_timesteps() - 1, context, observations)?;
-        Ok(outputs.into_iter().map(f64::from).collect())
+        let measured: Vec<f64> = observations.iter().map(|observation| observation.value).collect();
+        let scale = self.network.card().target.scale(&measured);
+        Ok(outputs.into_iter().map(|value| scale.inverse(f64::from(value))).collect())
     }
 }

@@ -1,18 +1,26 @@
 //! Network files of gpara: `NAME.onnx` plus its card `NAME.toml`, run by `rten` (pure Rust, CPU).
 //!
-//! [`Network`] loads and checks the two files; [`OnnxDenoiser`] and [`OnnxMean`] put one behind the traits of the core.
+//! [`Network`] loads and checks the two files; [`OnnxDenoiser`], [`OnnxMean`], [`OnnxGraph`] and [`OnnxScorer`] put one
+//! behind the traits of the core.
 //! The interface of a file is fixed: inputs `x [N,1,H,W]`, `t [N]` (timestep from 0), `context [N,C,H,W]`, all f32;
-//! output `output [N,1,H,W]`, which is noise, velocity or the clean field as the card says.
+//! output `output [N,K,H,W]`, which is noise, velocity or the clean field (K = 1), edge logits (K = 4) or scores (K = 1), as
+//! the card says.
 
 mod card;
 mod channels;
 mod denoiser;
 mod error;
 mod golden;
+mod graph;
 mod network;
 mod padding;
+mod scorer;
+mod target;
 
 pub use card::{Card, MEASURED_CHANNEL, MEASURED_VALUE_CHANNEL, Output, Role, Schedule, sha256_hex};
 pub use denoiser::{OnnxDenoiser, OnnxMean};
 pub use golden::{GoldenCheck, Verification};
+pub use graph::{OnnxGraph, PRIOR_SPREAD_CHANNEL, SPREAD_GAIN, spread_channel};
 pub use network::Network;
+pub use scorer::{BUDGET_SCALE, OnnxScorer, STATE_CHANNELS, ScorerInput};
+pub use target::{LOG_DEPTH_FLOOR, LOG_DEPTH_RATIO, RELATIVE_FLOOR, Target, TargetScale};

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 
-use gpara::{Context, Observations, Result};
+use gpara::{Channel, Context, Observations, Result};
 use rten::{Dimension, Model, NodeId, RunOptions, ThreadPool, ValueView};
 
 use crate::card::Card;
@@ -56,8 +56,9 @@ impl Network {
             timestep: input_node(&model, &card, "t", &[None])?,
             context: input_node(&model, &card, "context", &[None, Some(card.channels.len()), None, None])?,
         };
+        let num_outputs = Some(card.role.num_outputs());
         let output = model.find_node("output").filter(|node| model.output_ids().contains(node)).ok_or_else(|| {
-            interface_error(&card, "output", "output", "nothing".into(), &[None, Some(1), None, None])
+            interface_error(&card, "output", "output", "nothing".into(), &[None, num_outputs, None, None])
         })?;
         let pool = |threads| Arc::new(ThreadPool::with_num_threads(threads));
         let single = (0..threads).map(|_| pool(1)).collect();
@@ -87,7 +88,7 @@ impl Network {
     pub fn verify(&self) -> Result<Verification> {
         let golden = &self.card.golden;
         let (noisy, context) = golden.inputs(self.card.channels.len());
-        let output = self.run(&noisy, golden.timestep, &context, golden.grid, &self.pool)?;
+        let output = self.run(&noisy, golden.timestep as f32, &context, golden.grid, &self.pool)?;
         golden.compare(&self.card.name, &output)
     }
 
@@ -113,14 +114,14 @@ impl Network {
             return Err(ModelError::Timestep { name: self.card.name.clone(), timestep, num_steps }.into());
         }
         let padding = Padding::new(grid, self.card.size_multiple);
-        let context = context_values(&self.card, context, observations, padding)?;
+        let context = context_values(&self.card, context, observations, &[], padding)?;
         let states: Vec<&[f64]> = noisy.chunks_exact(grid.num_nodes()).collect();
         let answer = |state: usize, pool: &Arc<ThreadPool>| -> Result<Vec<f32>> {
             // The boundary of f64 and f32: the only cast of a state.
             let values: Vec<f32> = states[state].iter().map(|&value| value as f32).collect();
             let mut padded = Vec::with_capacity(padding.len());
             padding.extend(&values, &mut padded);
-            let output = self.run(&padded, timestep, &context, padding.shape(), pool)?;
+            let output = self.run(&padded, timestep as f32, &context, padding.shape(), pool)?;
             let output: Vec<f32> = padding.crop(&output).collect();
             match output.iter().position(|value| !value.is_finite()) {
                 None => Ok(output),
@@ -136,6 +137,35 @@ impl Network {
             outputs.extend(answer?);
         }
         Ok(outputs)
+    }
+
+    /// The network's output maps for one state of a scene; `extra` are channels that no scene has by itself.
+    ///
+    /// # Shapes
+    /// * `state`, values of `extra` - `num_nodes`
+    /// * returns `[num_outputs, num_nodes]`
+    ///
+    /// # Errors
+    /// `Incompatible` if a channel is missing, `NonFinite` if an output value is.
+    pub(crate) fn maps(&self, state: &[f64], t: f32, context: &Context, extra: &[Channel]) -> Result<Vec<f64>> {
+        let grid = context.grid();
+        assert_eq!(state.len(), grid.num_nodes(), "one value a node");
+        let padding = Padding::new(grid, self.card.size_multiple);
+        let context = context_values(&self.card, context, &Observations::none(grid), extra, padding)?;
+        let state: Vec<f32> = state.iter().map(|&value| value as f32).collect();
+        let mut padded = Vec::with_capacity(padding.len());
+        padding.extend(&state, &mut padded);
+        let output = self.run(&padded, t, &context, padding.shape(), &self.pool)?;
+        let maps: Vec<f64> =
+            output.chunks_exact(padding.len()).flat_map(|map| padding.crop(map)).map(f64::from).collect();
+        match maps.iter().position(|value| !value.is_finite()) {
+            None => Ok(maps),
+            Some(at) => {
+                let (row, col) = grid.row_col(at % grid.num_nodes());
+                let (name, value, state) = (self.card.name.clone(), maps[at] as f32, at / grid.num_nodes());
+                Err(ModelError::Output { name, value, timestep: t as usize, state, row, col }.into())
+            }
+        }
     }
 
     /// `answer(0), .., answer(count - 1)`: as many at once as there are threads, what is left over on all threads.
@@ -159,16 +189,16 @@ impl Network {
     fn run(
         &self,
         noisy: &[f32],
-        timestep: usize,
+        t: f32,
         context: &[f32],
         shape: [usize; 2],
         pool: &Arc<ThreadPool>,
     ) -> Result<Vec<f32>> {
         let [rows, cols] = shape;
-        let failed = |reason: String| ModelError::Run { name: self.card.name.clone(), timestep, reason };
+        let failed = |reason: String| ModelError::Run { name: self.card.name.clone(), timestep: t as usize, reason };
         let view =
             |shape: &[usize], values| ValueView::from_shape(shape, values).map_err(|error| failed(error.to_string()));
-        let time = [timestep as f32];
+        let time = [t];
         let inputs = vec![
             (self.inputs.noisy, view(&[1, 1, rows, cols], noisy)?.into()),
             (self.inputs.timestep, view(&[1], &time)?.into()),
@@ -178,8 +208,9 @@ impl Network {
         let [output] =
             self.model.run_n(inputs, [self.output], Some(options)).map_err(|error| failed(error.to_string()))?;
         let (found, values) = output.into_shape_vec::<f32, 4>().map_err(|error| failed(error.to_string()))?;
-        if found != [1, 1, rows, cols] {
-            return Err(failed(format!("output has shape {found:?}, 1x1x{rows}x{cols} is needed")).into());
+        let num_outputs = self.card.role.num_outputs();
+        if found != [1, num_outputs, rows, cols] {
+            return Err(failed(format!("output has shape {found:?}, 1x{num_outputs}x{rows}x{cols} is needed")).into());
         }
         Ok(values)
     }

@@ -8,7 +8,7 @@ use gpara::{
     Channel, Context, Denoiser, DenoiserInput, ErrorKind, Grid, MeanPredictor, NoiseSchedule, Observation,
     Observations, SeedTree, ValidMask,
 };
-use gpara_nn::{OnnxDenoiser, OnnxMean};
+use gpara_nn::{Card, OnnxDenoiser, OnnxMean, Target};
 
 const CHANNELS: [&str; 6] = ["building", "transmitter", "log_distance", "line_of_sight", "detour", "diffraction_order"];
 
@@ -151,4 +151,40 @@ fn scene_that_does_not_fit_the_network_is_refused() {
     assert_eq!(ask(&context, 1000, &none).kind(), ErrorKind::InvalidInput);
     let elsewhere = Observations::none(Grid::new(4, 16).unwrap());
     assert_eq!(ask(&context, 0, &elsewhere).kind(), ErrorKind::ShapeMismatch);
+}
+
+#[test]
+fn relative_network_reads_scaled_values_and_its_answer_is_scaled_back() {
+    let (onnx, card) = (data("tiny_mean.onnx"), std::fs::read_to_string(data("tiny_mean.toml")).unwrap());
+    let onnx = std::fs::read(onnx).unwrap();
+    let mut relative = Card::parse(&card).unwrap();
+    relative.target = Target::Relative;
+    let relative = OnnxMean::from_bytes(&onnx, &relative.to_toml(), 1).unwrap();
+    let plain = OnnxMean::from_bytes(&onnx, &card, 1).unwrap();
+    let context = scene(Grid::new(8, 8).unwrap());
+    // Mean .3, standard deviation .2.
+    let found = relative.predict(&context, &measured(&context, &[(3, 0.1), (40, 0.5)])).unwrap();
+    let scaled = plain.predict(&context, &measured(&context, &[(3, -1.0), (40, 1.0)])).unwrap();
+    for (found, scaled) in found.iter().zip(&scaled) {
+        assert!((found - (0.3 + 0.2 * scaled)).abs() < 1e-6, "{found} {scaled}");
+    }
+    let none = Observations::none(context.grid());
+    assert_eq!(relative.predict(&context, &none).unwrap(), plain.predict(&context, &none).unwrap());
+}
+
+#[test]
+fn card_whose_role_and_output_do_not_go_together_is_refused() {
+    let text = std::fs::read_to_string(data("tiny_mean.toml")).unwrap();
+    let swapped = |from: &str, to: &str| Card::parse(&text.replace(from, to)).unwrap_err();
+    let error = swapped("role = \"mean\"", "role = \"graph\"");
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("edge_logits for graph"), "{error}");
+    assert_eq!(
+        swapped("parameterization = \"clean\"", "parameterization = \"direct_score\"").kind(),
+        ErrorKind::InvalidInput
+    );
+    let prior = std::fs::read_to_string(data("tiny_prior.toml")).unwrap();
+    let mut prior = Card::parse(&prior).unwrap();
+    prior.target = Target::LogDepth;
+    assert!(Card::parse(&prior.to_toml()).unwrap_err().to_string().contains("target"));
 }

@@ -4,13 +4,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use gpara::{Grid, SeedTree};
+use gpara::{Grid, NoiseSchedule, Result, SeedTree, ValidMask};
 use rayon::prelude::*;
 use tch::{Device, Kind, Tensor};
 
+use crate::augment::{Augmented, augment};
 use crate::config::{MaskConfig, Role, TrainConfig};
-use crate::data::Maps;
+use crate::config_stages::{AugmentConfig, StepWeighting};
+use crate::data::{Maps, Picture};
 use crate::masks::MapLayouts;
+use crate::target::BatchScale;
 
 /// Batches drawn ahead of the device.
 const AHEAD: usize = 8;
@@ -28,6 +31,8 @@ pub(crate) struct Draw {
     pub(crate) measured: Vec<u8>,
     /// 0..8: bit 0 mirrors rows, bit 1 mirrors columns, bit 2 swaps rows with columns.
     pub(crate) symmetry: usize,
+    /// One changed map a sample, in place of the stored ones; empty without augmentation.
+    pub(crate) augmented: Vec<Augmented>,
 }
 
 /// Draws batches one after the other.
@@ -41,28 +46,52 @@ pub(crate) struct BatchSource {
     last_timestep_share: f64,
     role: Role,
     masks: Option<MaskConfig>,
+    /// The reverse steps a graph is trained at, with the running sum of their shares.
+    grid_steps: Vec<(i64, f64)>,
+    symmetries: &'static [usize],
+    pictures: Arc<Vec<Picture>>,
+    augmentation: Option<AugmentConfig>,
     /// The order of one epoch.
     epoch: Option<(u64, Vec<i64>)>,
 }
 
 impl BatchSource {
     /// The batches of a run over `maps`.
-    pub(crate) fn new(config: &TrainConfig, maps: &Maps, num_timesteps: usize) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// `InvalidInput` if the schedule has fewer steps than the conditioner's grid.
+    pub(crate) fn new(config: &TrainConfig, maps: &Maps, schedule: &NoiseSchedule) -> Result<Self> {
+        let square = maps.grid.rows() == maps.grid.cols();
+        let augmentation = config.augmentation.clone();
+        let symmetries: &[usize] = match (config.data.is_depth(), square) {
+            (false, true) => &[0, 1, 2, 3, 4, 5, 6, 7],
+            (false, false) => &[0, 1, 2, 3],
+            // A room has a floor; an augmented sample is mirrored on its own.
+            (true, _) if augmentation.is_some() => &[0],
+            (true, _) => &[0, 2],
+        };
+        Ok(Self {
             seeds: SeedTree::new(config.seed),
             layouts: Arc::clone(&maps.layouts),
             grid: maps.grid,
             batch: config.optimizer.batch,
-            num_timesteps,
+            num_timesteps: schedule.num_steps(),
             last_timestep_share: config.last_timestep_share,
             role: config.role,
             masks: config.masks.clone(),
+            grid_steps: grid_steps(config, schedule)?,
+            symmetries,
+            pictures: Arc::clone(&maps.pictures),
+            augmentation,
             epoch: None,
-        }
+        })
     }
 
     /// The draws of a step.
-    pub(crate) fn draw(&mut self, step: u64) -> Draw {
+    ///
+    /// # Errors
+    /// None for the maps of a data set.
+    pub(crate) fn draw(&mut self, step: u64) -> Result<Draw> {
         let first = step * self.batch as u64;
         let maps: Vec<i64> = (first..first + self.batch as u64).map(|sample| self.map_of(sample)).collect();
         let mut stream = self.seeds.stream(&format!("timesteps/{step}"));
@@ -70,10 +99,26 @@ impl BatchSource {
         let timesteps = maps
             .iter()
             .map(|_| {
+                if !self.grid_steps.is_empty() {
+                    let draw = stream.uniform();
+                    let chosen = self.grid_steps.iter().find(|(_, sum)| draw < *sum);
+                    return chosen.or(self.grid_steps.last()).expect("a grid has steps").0;
+                }
                 let at_last = self.role == Role::Mean || stream.uniform() < self.last_timestep_share;
                 if at_last { last as i64 } else { stream.index(self.num_timesteps) as i64 }
             })
             .collect();
+        let augmented = match &self.augmentation {
+            None => Vec::new(),
+            Some(config) => maps
+                .par_iter()
+                .enumerate()
+                .map(|(sample, &map)| {
+                    let mut stream = self.seeds.stream(&format!("augment/{step}/{sample}"));
+                    augment(&self.pictures[map as usize], config, &mut stream)
+                })
+                .collect::<Result<Vec<_>>>()?,
+        };
         let measured = match &self.masks {
             None => Vec::new(),
             Some(masks) => {
@@ -81,16 +126,20 @@ impl BatchSource {
                 let mut measured = vec![0; self.batch * num_nodes];
                 measured.par_chunks_exact_mut(num_nodes).zip(&maps).enumerate().for_each(|(sample, (cells, &map))| {
                     let mut stream = self.seeds.stream(&format!("mask/{step}/{sample}"));
-                    for node in self.layouts[map as usize].draw_any(masks, &mut stream) {
-                        cells[node as usize] = 1;
-                    }
+                    let nodes = match augmented.get(sample) {
+                        // Layouts follow the changed field, and so do its valid cells.
+                        Some(Augmented { valid, field, .. }) => {
+                            MapLayouts::new(valid, field, &mut stream).draw_any(masks, &mut stream)
+                        }
+                        None => self.layouts[map as usize].draw_any(masks, &mut stream),
+                    };
+                    nodes.into_iter().for_each(|node| cells[node as usize] = 1);
                 });
                 measured
             }
         };
-        let square = self.grid.rows() == self.grid.cols();
-        let symmetry = self.seeds.stream(&format!("symmetry/{step}")).index(if square { 8 } else { 4 });
-        Draw { step, maps, timesteps, measured, symmetry }
+        let chosen = self.seeds.stream(&format!("symmetry/{step}")).index(self.symmetries.len());
+        Ok(Draw { step, maps, timesteps, measured, symmetry: self.symmetries[chosen], augmented })
     }
 
     /// The map of a sample: every epoch is a random permutation of all maps.
@@ -109,8 +158,8 @@ impl BatchSource {
     }
 
     /// A thread that draws from step `first` on, a few steps ahead, until the receiver is dropped.
-    pub(crate) fn ahead(mut self, first: u64) -> (Receiver<Draw>, JoinHandle<()>) {
-        let (sender, receiver): (SyncSender<Draw>, _) = sync_channel(AHEAD);
+    pub(crate) fn ahead(mut self, first: u64) -> (Receiver<Result<Draw>>, JoinHandle<()>) {
+        let (sender, receiver): (SyncSender<Result<Draw>>, _) = sync_channel(AHEAD);
         let worker = std::thread::spawn(move || {
             let mut step = first;
             while sender.send(self.draw(step)).is_ok() {
@@ -132,34 +181,74 @@ pub(crate) struct Batch {
     pub(crate) valid: Tensor,
     /// `[B]` timesteps, i64.
     pub(crate) timesteps: Tensor,
+    /// `[B, 1, H, W]` 1 at measured cells; `None` for a configuration without masks.
+    pub(crate) measured: Option<Tensor>,
+    /// `[B]` which maps, i64.
+    pub(crate) index: Tensor,
+    symmetry: usize,
 }
 
 impl Batch {
-    /// Gathers the maps of a draw and turns them all by its symmetry.
+    /// Gathers the maps of a draw, changed or stored, and turns them all by its symmetry.
     pub(crate) fn gather(maps: &Maps, draw: &Draw, device: Device) -> Self {
         let index = Tensor::from_slice(&draw.maps).to_device(device);
-        let clean = maps.fields.index_select(0, &index);
-        let context = maps.contexts.index_select(0, &index);
-        let valid = maps.valid.index_select(0, &index);
-        let context = if draw.measured.is_empty() {
-            context
-        } else {
-            let measured = Tensor::from_slice(&draw.measured).to_device(device).to_kind(Kind::Float).view_as(&clean);
-            with_measurements(&context, &measured, &clean)
+        let [clean, context, valid] = match draw.augmented.is_empty() {
+            true => [&maps.fields, &maps.contexts, &maps.valid].map(|tensor| tensor.index_select(0, &index)),
+            false => stacked(&draw.augmented, maps.grid).map(|tensor| tensor.to_device(device)),
         };
+        let measured = (!draw.measured.is_empty())
+            .then(|| Tensor::from_slice(&draw.measured).to_device(device).to_kind(Kind::Float).view_as(&clean));
         let turn = |tensor: Tensor| turned(tensor, draw.symmetry);
         Self {
             clean: turn(clean),
             context: turn(context),
             valid: turn(valid),
             timesteps: Tensor::from_slice(&draw.timesteps).to_device(device),
+            measured: measured.map(turn),
+            index,
+            symmetry: draw.symmetry,
         }
+    }
+
+    /// The rows of `[n, C, H, W]` that belong to the batch, turned alike.
+    pub(crate) fn rows_of(&self, tensor: &Tensor) -> Tensor {
+        turned(tensor.index_select(0, &self.index), self.symmetry)
     }
 }
 
-/// Appends the channels `measured` and `measured_value`.
-pub(crate) fn with_measurements(context: &Tensor, measured: &Tensor, clean: &Tensor) -> Tensor {
-    Tensor::cat(&[context, measured, &(measured * clean)], 1)
+/// `[B, 1, H, W]` fields, `[B, C, H, W]` contexts and `[B, 1, H, W]` valid cells of changed maps.
+fn stacked(augmented: &[Augmented], grid: Grid) -> [Tensor; 3] {
+    let image = |values: &[f32]| Tensor::from_slice(values).view([-1, grid.rows() as i64, grid.cols() as i64]);
+    let valid =
+        |mask: &ValidMask| mask.as_slice().iter().map(|&valid| f32::from(u8::from(valid))).collect::<Vec<f32>>();
+    let stack = |tensors: Vec<Tensor>| Tensor::stack(&tensors, 0);
+    [
+        stack(augmented.iter().map(|map| image(&map.field)).collect()),
+        stack(augmented.iter().map(|map| image(&map.context)).collect()),
+        stack(augmented.iter().map(|map| image(&valid(&map.valid))).collect()),
+    ]
+}
+
+/// The timesteps of the conditioner's grid with the running sum of their shares; empty for other roles than `graph`.
+fn grid_steps(config: &TrainConfig, schedule: &NoiseSchedule) -> Result<Vec<(i64, f64)>> {
+    let (Some(graph), Some(conditioner)) = (&config.graph, &config.conditioner) else { return Ok(Vec::new()) };
+    let timesteps = schedule.spaced_timesteps(conditioner.num_steps)?;
+    let weight = |&timestep: &usize| match graph.step_weighting {
+        StepWeighting::Uniform => 1.0,
+        StepWeighting::Signal => schedule.alpha_bar(timestep).sqrt(),
+    };
+    let total: f64 = timesteps.iter().map(weight).sum();
+    let mut sum = 0.0;
+    let steps = timesteps.iter().map(|timestep| {
+        sum += weight(timestep) / total;
+        (*timestep as i64, sum)
+    });
+    Ok(steps.collect())
+}
+
+/// Appends the channels `measured` and `measured_value`, the values in the network's scale.
+pub(crate) fn with_measurements(context: &Tensor, measured: &Tensor, clean: &Tensor, scale: &BatchScale) -> Tensor {
+    Tensor::cat(&[context, measured, &(measured * scale.forward(clean))], 1)
 }
 
 /// One of the symmetries of the square (0..8) of the last two dimensions.

@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use gpara::{Parameterization, Result};
+use gpara_nn::Target;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::config_stages::{AugmentConfig, ConditionerConfig, GraphConfig, ScorerConfig};
 use crate::error::TrainError;
 use crate::unet::UNetConfig;
 
@@ -17,11 +19,15 @@ pub enum Role {
     Prior,
     /// The conditional mean given context and measurements: one evaluation at the last timestep, with x = 0.
     Mean,
+    /// Edge logits from context, mean and spread of the prior ensemble.
+    Graph,
+    /// A score a candidate from the acquisition state.
+    Scorer,
 }
 
 /// What the network outputs; the names are the card's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum Output {
     /// The injected noise.
     Noise,
@@ -29,15 +35,33 @@ pub enum Output {
     Velocity,
     /// The clean field.
     Clean,
+    /// Logits of the four edge maps.
+    EdgeLogits,
+    /// A score that shifts the analytic utility within a bound.
+    ResidualScore,
+    /// A score that stands for itself.
+    DirectScore,
 }
 
 impl Output {
-    /// The same as the core's type.
-    pub fn parameterization(self) -> Parameterization {
+    /// The same as the core's type; `None` for a network that does not return a field.
+    pub fn parameterization(self) -> Option<Parameterization> {
         match self {
-            Self::Noise => Parameterization::Noise,
-            Self::Velocity => Parameterization::Velocity,
-            Self::Clean => Parameterization::Clean,
+            Self::Noise => Some(Parameterization::Noise),
+            Self::Velocity => Some(Parameterization::Velocity),
+            Self::Clean => Some(Parameterization::Clean),
+            Self::EdgeLogits | Self::ResidualScore | Self::DirectScore => None,
+        }
+    }
+}
+
+impl Role {
+    fn allows(self, output: Output) -> bool {
+        match self {
+            Self::Prior => output.parameterization().is_some(),
+            Self::Mean => output == Output::Clean,
+            Self::Graph => output == Output::EdgeLogits,
+            Self::Scorer => matches!(output, Output::ResidualScore | Output::DirectScore),
         }
     }
 }
@@ -50,6 +74,50 @@ pub enum Source {
     Radio,
     /// The twelve embedded squares: ten to train on, two to validate on.
     SampleCity,
+    /// A folder of pictures and depth maps, given on the command line.
+    Depth,
+    /// The twelve embedded rooms: ten to train on, two to validate on.
+    SampleRooms,
+}
+
+impl Source {
+    /// The task whose contexts the networks read.
+    pub fn task(self) -> &'static str {
+        if self.is_depth() { "depth" } else { "radio" }
+    }
+
+    /// Whether fields are depths over pictures.
+    pub(crate) fn is_depth(self) -> bool {
+        matches!(self, Self::Depth | Self::SampleRooms)
+    }
+
+    /// Names of the scenes' own channels.
+    pub(crate) fn channels(self) -> &'static [&'static str] {
+        if self.is_depth() { &gpara_tasks::depth::CHANNELS } else { &gpara_tasks::radio::CHANNELS }
+    }
+
+    /// Size of a normalised difference of 1 in the unit of validation errors: gray/255 or metres.
+    pub(crate) fn error_factor(self) -> f64 {
+        if self.is_depth() { 0.5 * gpara_tasks::depth::DEPTH_RANGE_METERS } else { 0.5 }
+    }
+}
+
+/// How the number of measurements of a mask is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CountDraw {
+    /// Every factor alike: as many masks of 8 to 16 as of 256 to 512.
+    #[default]
+    LogUniform,
+    /// Every count alike.
+    Uniform,
+}
+
+impl CountDraw {
+    /// Left out of a written configuration.
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Optimiser: Adam with decoupled weight decay, warm-up, constant rate, linear decay at the end.
@@ -101,8 +169,11 @@ pub struct MaskConfig {
     pub gradient_share: f64,
     /// Fewest measurements of a mask that is not empty.
     pub min_count: usize,
-    /// Most measurements; the count is log-uniform between the two.
+    /// Most measurements.
     pub max_count: usize,
+    /// How the count is drawn between the two.
+    #[serde(default, skip_serializing_if = "CountDraw::is_default")]
+    pub count: CountDraw,
 }
 
 /// Which weights a run leaves.
@@ -155,6 +226,9 @@ pub struct TrainConfig {
     pub parameterization: Output,
     /// Whether the context has the channels `measured` and `measured_value`.
     pub measurements: bool,
+    /// The scale of the field that a network of role `mean` works in; the loss is of the field itself.
+    #[serde(default, skip_serializing_if = "Target::is_field")]
+    pub target: Target,
     /// Root of all randomness.
     pub seed: u64,
     /// Where maps come from.
@@ -168,9 +242,21 @@ pub struct TrainConfig {
     pub optimizer: OptimizerConfig,
     /// Length.
     pub budget: BudgetConfig,
-    /// Measurement layouts; needed with `measurements = true`.
+    /// Measurement layouts; needed with `measurements = true` and for graph and scorer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub masks: Option<MaskConfig>,
+    /// Random changes of the maps, for depth; radio maps are turned by the symmetries of the square.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub augmentation: Option<AugmentConfig>,
+    /// The conditioner; needed for graph and scorer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditioner: Option<ConditionerConfig>,
+    /// Needed for role `graph`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<GraphConfig>,
+    /// Needed for role `scorer`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scorer: Option<ScorerConfig>,
     /// Reports.
     pub log: LogConfig,
 }
@@ -201,13 +287,16 @@ impl TrainConfig {
         };
         let share = |value: f64| (0.0..=1.0).contains(&value);
         self.network.in_channels = 1 + self.channels().len() as i64;
+        self.network.out_channels = match (self.role, &self.scorer) {
+            (Role::Graph, _) => 4,
+            (Role::Scorer, Some(scorer)) => scorer.hidden,
+            _ => 1,
+        };
         self.network.check()?;
         if self.name.is_empty() || !self.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
             return refuse("name", self.name, "letters, digits and `_`");
         }
-        if self.role == Role::Mean && self.parameterization != Output::Clean {
-            return refuse("parameterization", format!("{:?}", self.parameterization), "clean, for role mean");
-        }
+        self.check_parts()?;
         if !share(self.last_timestep_share) {
             return refuse("last_timestep_share", self.last_timestep_share.to_string(), "0 to 1");
         }
@@ -238,10 +327,13 @@ impl TrainConfig {
         if self.log.log_every == 0 || self.log.validate_every == 0 || self.log.validation_maps == 0 {
             return refuse("log", format!("{:?}", self.log), "each number at least 1");
         }
+        let conditioned = matches!(self.role, Role::Graph | Role::Scorer);
         match &self.masks {
-            None if self.measurements => return refuse("masks", "nothing".into(), "needed with measurements = true"),
-            Some(_) if !self.measurements => {
-                return refuse("masks", "a table".into(), "only with measurements = true");
+            None if self.measurements || conditioned => {
+                return refuse("masks", "nothing".into(), "needed with measurements = true, for graph and for scorer");
+            }
+            Some(_) if !self.measurements && !conditioned => {
+                return refuse("masks", "a table".into(), "only with measurements = true, for graph or scorer");
             }
             Some(masks) => {
                 let shares = [masks.random_share, masks.farthest_share, masks.clustered_share, masks.gradient_share];
@@ -260,10 +352,68 @@ impl TrainConfig {
         Ok(self)
     }
 
+    /// Refuses a configuration of another role, e.g. of a scorer where a prior is trained.
+    ///
+    /// # Errors
+    /// `Incompatible` unless the role is one of `allowed`.
+    pub fn require_role(&self, allowed: &[Role]) -> Result<()> {
+        match allowed.contains(&self.role) {
+            true => Ok(()),
+            false => {
+                let (name, found, expected) = (self.name.clone(), self.role, allowed[0]);
+                Err(TrainError::Role { name, found, expected }.into())
+            }
+        }
+    }
+
+    /// Checks that role, output, scale and the optional tables go together.
+    fn check_parts(&self) -> Result<()> {
+        let refuse = |key: &'static str, value: String, allowed: &'static str| {
+            Err(TrainError::Setting { key, value, allowed }.into())
+        };
+        let role = self.role;
+        if !role.allows(self.parameterization) {
+            let allowed = "noise, velocity or clean for role prior, clean for mean, edge_logits for graph, residual_score \
+                           or direct_score for scorer";
+            return refuse("parameterization", format!("{:?}", self.parameterization), allowed);
+        }
+        if !self.target.is_field() && (role != Role::Mean || !self.data.is_depth()) {
+            return refuse("target", format!("{:?}", self.target), "field, except for role mean of depth");
+        }
+        let conditioned = matches!(role, Role::Graph | Role::Scorer);
+        if self.measurements && conditioned {
+            return refuse("measurements", "true".into(), "false for graph and scorer, which read other channels");
+        }
+        for (key, there, needed) in [
+            ("conditioner", self.conditioner.is_some(), conditioned),
+            ("graph", self.graph.is_some(), role == Role::Graph),
+            ("scorer", self.scorer.is_some(), role == Role::Scorer),
+        ] {
+            if there != needed {
+                let value = if there { "a table" } else { "nothing" };
+                return refuse(key, value.into(), "conditioner for graph and scorer, else the table of the role alone");
+            }
+        }
+        if let Some(augmentation) = &self.augmentation {
+            if conditioned || !self.data.is_depth() {
+                return refuse("augmentation", "a table".into(), "only for prior and mean of depth");
+            }
+            augmentation.check()?;
+        }
+        self.conditioner.iter().try_for_each(ConditionerConfig::check)?;
+        self.graph.iter().try_for_each(GraphConfig::check)?;
+        self.scorer.iter().try_for_each(ScorerConfig::check)
+    }
+
     /// The context channels of the network, in order.
     pub fn channels(&self) -> Vec<String> {
-        let measured: &[&str] = if self.measurements { &["measured", "measured_value"] } else { &[] };
-        gpara_tasks::radio::CHANNELS.iter().chain(measured).map(|name| name.to_string()).collect()
+        let added: &[&str] = match self.role {
+            Role::Graph => &[gpara_nn::PRIOR_SPREAD_CHANNEL],
+            Role::Scorer => &gpara_nn::STATE_CHANNELS,
+            Role::Prior | Role::Mean if self.measurements => &["measured", "measured_value"],
+            Role::Prior | Role::Mean => &[],
+        };
+        self.data.channels().iter().chain(added).map(|name| name.to_string()).collect()
     }
 
     /// SHA-256 of all values; a checkpoint continues only under the same.

@@ -1,11 +1,13 @@
-//! Radio maps in memory: layouts on the CPU, fields and contexts as tensors on the device.
+//! Maps in memory: layouts and pictures on the CPU, fields and contexts as tensors on the device.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use gpara::{Grid, Result, SeedTree};
-use gpara_tasks::radio::{self, RadioDataset, RadioMap, Split};
+use gpara::{Context, Grid, Result, SeedTree};
+use gpara_tasks::Split;
+use gpara_tasks::depth::{self, DepthDataset, DepthMap, DepthScene};
+use gpara_tasks::radio::{self, RadioDataset, RadioMap};
 use rayon::prelude::*;
 use tch::{Device, Tensor};
 
@@ -22,6 +24,8 @@ pub(crate) struct Maps {
     pub(crate) grid: Grid,
     /// What measurement layouts are drawn from; shared with the thread that draws them.
     pub(crate) layouts: Arc<Vec<MapLayouts>>,
+    /// Pictures with their depth, to be augmented; empty for radio maps.
+    pub(crate) pictures: Arc<Vec<Picture>>,
     /// `[n, 1, H, W]` normalised fields.
     pub(crate) fields: Tensor,
     /// `[n, C, H, W]` context channels, without measurements.
@@ -30,8 +34,18 @@ pub(crate) struct Maps {
     pub(crate) valid: Tensor,
 }
 
+/// A picture and its normalised depth on the CPU.
+#[derive(Debug, Clone)]
+pub(crate) struct Picture {
+    pub(crate) scene: DepthScene,
+    pub(crate) field: Vec<f32>,
+    /// Whether every cell has a depth.
+    pub(crate) whole: bool,
+}
+
 /// One map on the CPU.
 struct Prepared {
+    scene: Option<DepthScene>,
     id: String,
     grid: Grid,
     layouts: MapLayouts,
@@ -40,7 +54,7 @@ struct Prepared {
     valid: Vec<f32>,
 }
 
-/// Training and validation maps; `root` is the data's folder (not needed for `sample_city`).
+/// Training and validation maps; `root` is the data's folder (not needed for the embedded samples).
 ///
 /// # Errors
 /// Those of reading the data set; `InvalidInput` if the folder is needed and missing; `ShapeMismatch` if the maps differ
@@ -52,45 +66,69 @@ pub(crate) fn load(
     limit: usize,
     device: Device,
 ) -> Result<(Maps, Maps)> {
-    match source {
-        Source::SampleCity => {
-            let mut maps = radio::sample_city()?;
-            let validation = maps.split_off(10);
-            let collect = |maps: Vec<RadioMap>| maps.into_par_iter().map(|map| prepare(map, seeds)).collect::<Vec<_>>();
-            Ok((on_device(collect(maps), device)?, on_device(collect(validation), device)?))
-        }
+    let root = || {
+        root.ok_or_else(|| TrainError::Setting {
+            key: "--data",
+            value: "nothing".into(),
+            allowed: "the folder of the data set, unless the configuration names embedded samples",
+        })
+    };
+    let begin = Instant::now();
+    let (training, validation) = match source {
+        Source::SampleCity => halves(radio::sample_city()?, |map| Ok(prepare_radio(map, seeds)))?,
+        Source::SampleRooms => halves(depth::sample_rooms()?, |map| prepare_depth(map, seeds))?,
         Source::Radio => {
-            let root = root.ok_or_else(|| TrainError::Setting {
-                key: "--data",
-                value: "nothing".into(),
-                allowed: "the folder of the data set, as the configuration has data = \"radio\"",
-            })?;
-            let dataset = RadioDataset::open(root)?;
+            let dataset = RadioDataset::open(root()?)?;
             let read = |ids: &[String]| -> Result<Vec<Prepared>> {
-                ids.par_iter().map(|id| Ok(prepare(dataset.load(id)?, seeds))).collect()
+                ids.par_iter().map(|id| Ok(prepare_radio(dataset.load(id)?, seeds))).collect()
             };
-            let begin = Instant::now();
             let validation = dataset.split(Split::Validation);
-            let validation = read(&validation[..limit.min(validation.len())])?;
-            let training = read(dataset.split(Split::Train))?;
-            let (count, seconds) = (training.len() + validation.len(), begin.elapsed().as_secs_f64());
-            eprintln!("{count} maps read and prepared in {seconds:.1} s on {} threads", rayon::current_num_threads());
-            Ok((on_device(training, device)?, on_device(validation, device)?))
+            (read(dataset.split(Split::Train))?, read(&validation[..limit.min(validation.len())])?)
         }
-    }
+        Source::Depth => {
+            let dataset = DepthDataset::open(root()?)?;
+            let read = |ids: &[String]| -> Result<Vec<Prepared>> {
+                ids.par_iter().map(|id| prepare_depth(dataset.load(id)?, seeds)).collect()
+            };
+            let validation = dataset.split(Split::Validation);
+            (read(dataset.split(Split::Train))?, read(&validation[..limit.min(validation.len())])?)
+        }
+    };
+    let (count, seconds) = (training.len() + validation.len(), begin.elapsed().as_secs_f64());
+    eprintln!("{count} maps read and prepared in {seconds:.1} s on {} threads", rayon::current_num_threads());
+    Ok((on_device(training, device)?, on_device(validation, device)?))
 }
 
-fn prepare(map: RadioMap, seeds: SeedTree) -> Prepared {
+/// Embedded maps: all but the last two to train on, those to validate on.
+fn halves<M: Send>(
+    mut maps: Vec<M>,
+    prepare: impl Fn(M) -> Result<Prepared> + Sync,
+) -> Result<(Vec<Prepared>, Vec<Prepared>)> {
+    let validation = maps.split_off(maps.len() - 2);
+    let collect = |maps: Vec<M>| maps.into_par_iter().map(&prepare).collect::<Result<Vec<_>>>();
+    Ok((collect(maps)?, collect(validation)?))
+}
+
+fn prepare_radio(map: RadioMap, seeds: SeedTree) -> Prepared {
     let context = map.scene.context();
-    let valid = map.scene.valid();
-    let layouts = MapLayouts::new(valid, &map.field, &mut seeds.stream(&format!("layouts/{}", map.id)));
+    prepare(map.id, &context, map.field, None, seeds)
+}
+
+fn prepare_depth(map: DepthMap, seeds: SeedTree) -> Result<Prepared> {
+    let context = map.scene.context(&map.valid)?;
+    Ok(prepare(map.id, &context, map.field, Some(map.scene), seeds))
+}
+
+fn prepare(id: String, context: &Context, field: Vec<f32>, scene: Option<DepthScene>, seeds: SeedTree) -> Prepared {
+    let valid = context.valid();
     Prepared {
-        grid: map.scene.grid(),
-        layouts,
+        grid: context.grid(),
+        layouts: MapLayouts::new(valid, &field, &mut seeds.stream(&format!("layouts/{id}"))),
         context: context.channels().iter().flat_map(|channel| channel.values.iter().copied()).collect(),
         valid: valid.as_slice().iter().map(|&valid| f32::from(u8::from(valid))).collect(),
-        field: map.field,
-        id: map.id,
+        scene,
+        field,
+        id,
     }
 }
 
@@ -112,8 +150,14 @@ fn on_device(maps: Vec<Prepared>, device: Device) -> Result<Maps> {
         Tensor::from_slice(&values).view([maps.len() as i64, -1, rows, cols]).to_device(device)
     };
     let (fields, contexts, valid) = (stack(|map| &map.field), stack(|map| &map.context), stack(|map| &map.valid));
-    let (ids, layouts) = maps.into_iter().map(|map| (map.id, map.layouts)).unzip();
-    Ok(Maps { ids, grid, layouts: Arc::new(layouts), fields, contexts, valid })
+    let (mut ids, mut layouts, mut pictures) = (Vec::new(), Vec::new(), Vec::new());
+    for map in maps {
+        ids.push(map.id);
+        layouts.push(map.layouts);
+        let whole = map.valid.iter().all(|&valid| valid == 1.0);
+        pictures.extend(map.scene.map(|scene| Picture { scene, field: map.field, whole }));
+    }
+    Ok(Maps { ids, grid, layouts: Arc::new(layouts), pictures: Arc::new(pictures), fields, contexts, valid })
 }
 
 #[cfg(test)]
@@ -140,7 +184,7 @@ mod tests {
         }
         eprintln!("layouts {:.2} ms a map", milliseconds(begin));
         let begin = Instant::now();
-        let prepared: Vec<_> = maps.into_iter().map(|map| prepare(map, tree)).collect();
+        let prepared: Vec<_> = maps.into_iter().map(|map| prepare_radio(map, tree)).collect();
         eprintln!("context, layouts and the rest {:.2} ms a map", milliseconds(begin));
         let begin = Instant::now();
         on_device(prepared, Device::Cpu).unwrap();

@@ -1,28 +1,50 @@
-//! Training of the networks of gpara on libtorch: the prior, and the mean network that sees the measurements.
+//! Training of the networks of gpara on libtorch: the prior, the mean network that sees the measurements, the graph, and
+//! the acquisition scorer.
 //!
-//! `config -> data -> batches -> objective -> flat (optimiser) -> checkpoint, weights`; [`train`] runs them.
+//! `config -> data -> batches -> stage (loss) -> flat (optimiser) -> checkpoint, weights`; [`train`] runs them. The stages
+//! are `stage` (prior and mean: `objective`), `graph_stage` (`conditioner`, `graph_loss`) and `scorer_stage` (`teacher`,
+//! `scorer_state`, `scorer_net`, `scorer_loss`); the last two read networks that `frozen` holds.
 
+mod augment;
 mod batches;
 mod checkpoint;
+mod conditioner;
 mod config;
+mod config_stages;
 mod cuda;
 mod curve;
 mod data;
 mod error;
 mod files;
 mod flat;
+mod frozen;
+mod graph_loss;
+mod graph_stage;
 mod masks;
 mod objective;
 mod onnx;
+mod pack;
+mod scorer_loss;
+mod scorer_net;
+mod scorer_stage;
+mod scorer_state;
+mod stage;
+mod target;
+mod teacher;
 mod torch_network;
 mod train;
 mod unet;
 mod validation;
 mod weights;
 
-pub use config::{BudgetConfig, Keep, LogConfig, MaskConfig, OptimizerConfig, Output, Role, Source, TrainConfig};
+pub use config::{
+    BudgetConfig, CountDraw, Keep, LogConfig, MaskConfig, OptimizerConfig, Output, Role, Source, TrainConfig,
+};
+pub use config_stages::{AugmentConfig, ConditionerConfig, GraphConfig, ScorerConfig, ScorerLossConfig, StepWeighting};
 pub use cuda::best_device;
 pub use onnx::{ExportReport, export_model, export_onnx};
+pub use pack::{PackReport, PackSettings, pack_depth};
+pub use scorer_net::{MessageBlock, ScorerNet};
 pub use torch_network::TorchNetwork;
 pub use train::{RunOptions, RunSummary, train};
 pub use unet::{DownLevel, ResidualBlock, UNet, UNetConfig, UpLevel};

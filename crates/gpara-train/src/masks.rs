@@ -2,7 +2,7 @@
 
 use gpara::{Grid, Stream, ValidMask};
 
-use crate::config::MaskConfig;
+use crate::config::{CountDraw, MaskConfig};
 
 /// Points of a precomputed farthest-point order.
 const FARTHEST_POINTS: usize = 1024;
@@ -69,8 +69,13 @@ impl MapLayouts {
         if stream.uniform() < config.empty_share {
             return Vec::new();
         }
-        let (low, high) = ((config.min_count as f64).ln(), (config.max_count as f64).ln());
-        let count = (low + (high - low) * stream.uniform()).exp().round() as usize;
+        let count = match config.count {
+            CountDraw::LogUniform => {
+                let (low, high) = ((config.min_count as f64).ln(), (config.max_count as f64).ln());
+                (low + (high - low) * stream.uniform()).exp().round() as usize
+            }
+            CountDraw::Uniform => config.min_count + stream.index(config.max_count - config.min_count + 1),
+        };
         let draw = stream.uniform();
         let layout = if draw < config.random_share {
             Layout::Random
@@ -232,6 +237,7 @@ mod tests {
             gradient_share: 0.1,
             min_count: 8,
             max_count: 64,
+            count: CountDraw::LogUniform,
         };
         let tree = SeedTree::new(5);
         let counts: Vec<usize> = (0..1000)

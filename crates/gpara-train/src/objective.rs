@@ -1,10 +1,12 @@
 //! The loss of each role, and the clean estimate of a network's output.
 
 use gpara::NoiseSchedule;
+use gpara_nn::Target;
 use tch::{Device, Kind, Reduction, Tensor};
 
-use crate::batches::Batch;
+use crate::batches::{Batch, with_measurements};
 use crate::config::{Output, Role, TrainConfig};
+use crate::target::BatchScale;
 use crate::unet::UNet;
 
 /// The forward process on the device.
@@ -12,6 +14,8 @@ use crate::unet::UNet;
 pub(crate) struct Objective {
     role: Role,
     output: Output,
+    measurements: bool,
+    target: Target,
     /// `[T]` sqrt(alpha_bar).
     signal: Tensor,
     /// `[T]` sqrt(1 - alpha_bar).
@@ -27,33 +31,40 @@ impl Objective {
             Tensor::from_slice(&values).to_device(device)
         };
         let (signal, noise) = (of(f64::sqrt), of(|alpha_bar| (1.0 - alpha_bar).sqrt()));
-        Self { role: config.role, output: config.parameterization, signal, noise }
+        let TrainConfig { role, parameterization: output, measurements, target, .. } = *config;
+        Self { role, output, measurements, target, signal, noise }
     }
 
     /// The mean loss of a batch.
     ///
     /// Prior: x_t = sqrt(alpha_bar) x0 + sqrt(1 - alpha_bar) eps (Eq. 1), mean squared error of the output over all cells.
-    /// Mean: x = 0, mean squared error over the valid cells of each map, then over maps.
+    /// Mean: x = 0, the output taken out of the network's scale, mean squared error over the valid cells of each map, then over maps.
     pub(crate) fn loss(&self, network: &UNet, batch: &Batch) -> Tensor {
         let t = batch.timesteps.to_kind(Kind::Float);
+        let scale = BatchScale::of(self.target, batch.measured.as_ref(), &batch.clean);
+        let context = match &batch.measured {
+            Some(measured) if self.measurements => with_measurements(&batch.context, measured, &batch.clean, &scale),
+            _ => batch.context.shallow_clone(),
+        };
         match self.role {
             Role::Mean => {
-                let output = network.forward(&batch.clean.zeros_like(), &t, &batch.context, true);
+                let output = scale.inverse(&network.forward(&batch.clean.zeros_like(), &t, &context, true));
                 let squares = (output - &batch.clean).square() * &batch.valid;
                 let sum = |tensor: Tensor| tensor.sum_dim_intlist([1, 2, 3].as_slice(), false, Kind::Float);
                 (sum(squares) / sum(batch.valid.shallow_clone())).mean(Kind::Float)
             }
-            Role::Prior => {
+            // The other roles have a stage of their own.
+            Role::Prior | Role::Graph | Role::Scorer => {
                 let clean = &batch.clean;
                 let of = |values: &Tensor| values.index_select(0, &batch.timesteps).view([-1, 1, 1, 1]);
                 let (signal, noise) = (of(&self.signal), of(&self.noise));
                 let eps = clean.randn_like();
                 let noisy = &signal * clean + &noise * &eps;
-                let output = network.forward(&noisy, &t, &batch.context, true);
+                let output = network.forward(&noisy, &t, &context, true);
                 let target = match self.output {
                     Output::Noise => eps,
                     Output::Velocity => signal * eps - noise * clean,
-                    Output::Clean => clean.shallow_clone(),
+                    _ => clean.shallow_clone(),
                 };
                 output.mse_loss(&target, Reduction::Mean)
             }
@@ -67,7 +78,7 @@ pub(crate) fn clean_estimate(output: Output, noisy: &Tensor, value: &Tensor, alp
     let clean = match output {
         Output::Noise => (noisy - value * noise) / signal,
         Output::Velocity => noisy * signal - value * noise,
-        Output::Clean => value.shallow_clone(),
+        _ => value.shallow_clone(),
     };
     clean.clamp(-1.0, 1.0)
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use gpara::{Context, Denoiser, DenoiserInput, Grid, MeanPredictor, NoiseSchedule, Observations, Result};
+use gpara_nn::TargetScale;
 use tch::{Device, Kind, Tensor, nn};
 
 use crate::config::Role;
@@ -113,7 +114,8 @@ impl TorchNetwork {
     /// `[channels, num_nodes]` in the order of training.
     fn context_values(&self, context: &Context, observations: &Observations) -> Result<Vec<f32>> {
         let num_nodes = context.grid().num_nodes();
-        let scattered = |value: fn(f64) -> f32| {
+        let scale = self.scale(observations);
+        let scattered = |value: &dyn Fn(f64) -> f32| {
             let mut values = vec![0f32; num_nodes];
             observations.iter().for_each(|observation| values[observation.node] = value(observation.value));
             values
@@ -121,8 +123,8 @@ impl TorchNetwork {
         let mut array = Vec::with_capacity(self.channels.len() * num_nodes);
         for channel in &self.channels {
             match channel.as_str() {
-                "measured" => array.extend(scattered(|_| 1.0)),
-                "measured_value" => array.extend(scattered(|value| value as f32)),
+                "measured" => array.extend(scattered(&|_| 1.0)),
+                "measured_value" => array.extend(scattered(&|value| scale.forward(value) as f32)),
                 channel => {
                     let values = context.channel(channel).ok_or_else(|| TrainError::Channel {
                         name: self.facts.config.name.clone(),
@@ -134,6 +136,12 @@ impl TorchNetwork {
             }
         }
         Ok(array)
+    }
+
+    /// The network's scale given the measurements.
+    fn scale(&self, observations: &Observations) -> TargetScale {
+        let measured: Vec<f64> = observations.iter().map(|observation| observation.value).collect();
+        self.facts.config.target.scale(&measured)
     }
 
     fn require(&self, role: Role) -> Result<()> {
@@ -159,6 +167,7 @@ impl Denoiser for TorchNetwork {
         self.require(Role::Prior)?;
         let outputs = self.outputs(input.noisy, input.timestep, input.context, input.observations)?;
         let parameterization = self.facts.config.parameterization.parameterization();
+        let parameterization = parameterization.expect("a prior's configuration names a field output");
         // In f64: the noise form divides by sqrt(alpha_bar), 0.006 at the last timestep.
         let alpha_bar = self.schedule.alpha_bar(input.timestep);
         for ((clean, &noisy), &output) in clean.iter_mut().zip(input.noisy).zip(&outputs) {
@@ -178,7 +187,8 @@ impl MeanPredictor for TorchNetwork {
         self.require(Role::Mean)?;
         let zero = vec![0.0; context.grid().num_nodes()];
         let outputs = self.outputs(&zero, self.schedule.num_steps() - 1, context, observations)?;
-        Ok(outputs.into_iter().map(f64::from).collect())
+        let scale = self.scale(observations);
+        Ok(outputs.into_iter().map(|value| scale.inverse(f64::from(value))).collect())
     }
 }
 
@@ -280,7 +290,7 @@ mod tests {
             let raw = forward(&network, &noisy, timestep, &context, &observations);
             assert!(raw.iter().any(|value| value.abs() > 0.1), "{output:?}: the network returns next to nothing");
             for ((&clean, &noisy), &raw) in clean.iter().zip(&noisy).zip(&raw) {
-                let expected = output.parameterization().clean_estimate(noisy, f64::from(raw), alpha_bar);
+                let expected = output.parameterization().unwrap().clean_estimate(noisy, f64::from(raw), alpha_bar);
                 assert!((clean - expected).abs() < 1e-6, "{output:?}: {clean} for {expected}");
             }
         }

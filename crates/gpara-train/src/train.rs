@@ -6,16 +6,19 @@ use std::time::Instant;
 use gpara::{NoiseSchedule, Result, SeedTree};
 use tch::{Device, Tensor, nn};
 
-use crate::batches::{Batch, BatchSource};
 use crate::checkpoint::{self, Progress};
-use crate::config::{Keep, OptimizerConfig, TrainConfig};
+use crate::config::{Keep, OptimizerConfig, Role, TrainConfig};
 use crate::curve::Curve;
 use crate::data::{self, Maps};
 use crate::error::TrainError;
 use crate::flat::{AdamStep, FlatParameters};
+use crate::graph_stage::GraphStage;
 use crate::objective::Objective;
+use crate::scorer_net::ScorerNet;
+use crate::scorer_stage::ScorerStage;
+use crate::stage::{Ahead, FieldStage, Stage};
 use crate::unet::UNet;
-use crate::validation::{self, validate};
+use crate::validation;
 use crate::weights::{self, RunFacts};
 
 /// Steps before the time of a step is measured: the first ones load kernels.
@@ -51,7 +54,7 @@ pub struct RunSummary {
     pub step: u64,
     /// Whether the whole budget is spent; otherwise it can be resumed.
     pub finished: bool,
-    /// Last validation: name and RMSE in gray / 255.
+    /// Last validation: name and error.
     pub validation: Vec<(String, f64)>,
     /// Step of the weights that were written.
     pub kept_step: u64,
@@ -76,33 +79,67 @@ pub fn train(config: &TrainConfig, options: &RunOptions) -> Result<RunSummary> {
     let seeds = SeedTree::new(config.seed);
     let (maps, validation_maps) =
         data::load(config.data, options.data.as_deref(), seeds, config.log.validation_maps, options.device)?;
-    let mut run = Run::new(config, options, &maps, validation_maps)?;
+    tch::manual_seed(torch_seed(seeds, "weights"));
+    let store = nn::VarStore::new(options.device);
+    let stage = stage(config, options, &store, &maps, &validation_maps)?;
+    let grid = [maps.grid.rows(), maps.grid.cols()];
+    let mut run = Run::new(config, options, stage, store, maps.ids.len(), grid)?;
     eprintln!(
         "{}: {} maps, {} for validation, {} weights, {:?}; loaded in {:.1} s; from step {}",
         config.name,
         maps.ids.len(),
-        run.validation_maps.ids.len(),
+        validation_maps.ids.len(),
         run.flat.num_weights(),
         options.device,
         begin.elapsed().as_secs_f64(),
         run.progress.step,
     );
-    run.advance(&maps, begin)?;
+    run.advance(begin)?;
     run.finish()
+}
+
+/// What the role trains, with a fresh network whose variables are in `store`.
+fn stage<'a>(
+    config: &'a TrainConfig,
+    options: &RunOptions,
+    store: &nn::VarStore,
+    maps: &'a Maps,
+    validation_maps: &'a Maps,
+) -> Result<Box<dyn Stage + 'a>> {
+    let (schedule, device) = (NoiseSchedule::ddpm(), options.device);
+    Ok(match config.role {
+        Role::Prior | Role::Mean => Box::new(FieldStage {
+            config,
+            device,
+            objective: Objective::new(config, &schedule, device),
+            schedule,
+            network: UNet::new(&store.root(), &config.network)?,
+            maps,
+            validation_maps,
+            ahead: Ahead::default(),
+        }),
+        Role::Graph => {
+            let network = UNet::new(&store.root(), &config.network)?;
+            Box::new(GraphStage::new(config, &options.out, network, maps, validation_maps, device)?)
+        }
+        Role::Scorer => {
+            let network = ScorerNet::new(&store.root(), config)?;
+            Box::new(ScorerStage::new(config, &options.out, network, maps, validation_maps, device)?)
+        }
+    })
 }
 
 /// A run in progress.
 struct Run<'a> {
     config: &'a TrainConfig,
     options: &'a RunOptions,
-    schedule: NoiseSchedule,
-    objective: Objective,
-    validation_maps: Maps,
-    network: UNet,
+    stage: Box<dyn Stage + 'a>,
     flat: FlatParameters,
     progress: Progress,
     curve: Curve,
     num_maps: usize,
+    /// Rows and columns.
+    grid: [usize; 2],
     /// Losses not yet read from the device.
     unread: Vec<Tensor>,
     loss: f64,
@@ -124,16 +161,19 @@ impl Clock {
 }
 
 impl<'a> Run<'a> {
-    fn new(config: &'a TrainConfig, options: &'a RunOptions, maps: &Maps, validation_maps: Maps) -> Result<Self> {
-        let names = validation::names(config);
+    fn new(
+        config: &'a TrainConfig,
+        options: &'a RunOptions,
+        stage: Box<dyn Stage + 'a>,
+        store: nn::VarStore,
+        num_maps: usize,
+        grid: [usize; 2],
+    ) -> Result<Self> {
+        let names = stage.validation_names();
         if let Some(unknown) = config.log.watch.iter().find(|watched| !names.contains(&watched.as_str())) {
             let value = format!("{unknown:?}");
             return Err(TrainError::Watch { value, allowed: names }.into());
         }
-        let schedule = NoiseSchedule::ddpm();
-        tch::manual_seed(torch_seed(SeedTree::new(config.seed), "weights"));
-        let store = nn::VarStore::new(options.device);
-        let network = UNet::new(&store.root(), &config.network)?;
         let mut flat = FlatParameters::new(&store);
         let mut progress = Progress { step: 0, total: config.budget.steps, seconds: 0.0, best: None };
         let file = options.out.join(format!("{}.checkpoint", config.name));
@@ -146,17 +186,15 @@ impl<'a> Run<'a> {
             Curve::default()
         };
         Ok(Self {
-            objective: Objective::new(config, &schedule, options.device),
             clock: Clock { begin: Instant::now(), before: progress.seconds },
             config,
             options,
-            schedule,
-            validation_maps,
-            network,
+            stage,
             flat,
             progress,
             curve,
-            num_maps: maps.ids.len(),
+            num_maps,
+            grid,
             unread: Vec::new(),
             loss: f64::NAN,
             _store: store,
@@ -164,9 +202,8 @@ impl<'a> Run<'a> {
     }
 
     /// Steps until the budget is spent or the time for this piece is over.
-    fn advance(&mut self, maps: &Maps, begin: Instant) -> Result<()> {
-        let source = BatchSource::new(self.config, maps, self.schedule.num_steps());
-        let (draws, worker) = source.ahead(self.progress.step);
+    fn advance(&mut self, begin: Instant) -> Result<()> {
+        self.stage.begin(self.progress.step)?;
         let first = self.progress.step;
         let mut kept = Instant::now();
         let mut logged = (first, Instant::now());
@@ -176,8 +213,7 @@ impl<'a> Run<'a> {
             if too_long || self.options.max_steps.is_some_and(|most| self.progress.step >= most) {
                 break;
             }
-            let draw = draws.recv().expect("the drawing thread lives until the receiver is dropped");
-            self.step(&Batch::gather(maps, &draw, self.options.device));
+            self.step()?;
             let step = self.progress.step;
             if step == first + SETTLE_STEPS {
                 self.read_losses()?;
@@ -209,16 +245,15 @@ impl<'a> Run<'a> {
                 kept = Instant::now();
             }
         }
-        drop(draws);
-        worker.join().expect("drawing batches does not panic");
+        self.stage.end();
         Ok(())
     }
 
     /// One step: noise and dropout from the step's own seed, so that a resumed run draws the same.
-    fn step(&mut self, batch: &Batch) {
+    fn step(&mut self) -> Result<()> {
         let seeds = SeedTree::new(self.config.seed);
         tch::manual_seed(torch_seed(seeds, &format!("noise/{}", self.progress.step)));
-        let loss = self.objective.loss(&self.network, batch);
+        let loss = self.stage.loss()?;
         let gradient = self.flat.gradient(&loss);
         self.progress.step += 1;
         let optimizer = &self.config.optimizer;
@@ -233,6 +268,7 @@ impl<'a> Run<'a> {
             },
         );
         self.unread.push(loss.detach());
+        Ok(())
     }
 
     /// Reads the losses since the last reading; this waits for the device.
@@ -266,8 +302,8 @@ impl<'a> Run<'a> {
 
     fn validate(&mut self) -> Result<()> {
         self.read_losses()?;
-        let errors =
-            self.flat.with_average(|| validate(&self.network, self.config, &self.validation_maps, &self.schedule))?;
+        let stage = &self.stage;
+        let errors = self.flat.with_average(|| tch::no_grad(|| stage.validate()))?;
         let text: Vec<String> = errors.iter().map(|(name, value)| format!("{name} {value:.4}")).collect();
         eprintln!("{}: step {} validation {}", self.config.name, self.progress.step, text.join(", "));
         self.curve.push(self.progress.step, self.clock.seconds(), self.loss, &errors);
@@ -284,7 +320,6 @@ impl<'a> Run<'a> {
 
     /// Writes the averaged weights of this step with the last validation.
     fn write_weights(&self) -> Result<()> {
-        let grid = self.validation_maps.grid;
         let facts = RunFacts {
             config: self.config.clone(),
             steps: self.progress.step,
@@ -293,7 +328,7 @@ impl<'a> Run<'a> {
             seconds: self.clock.seconds(),
             device: format!("{:?}", self.options.device),
             num_maps: self.num_maps,
-            grid: [grid.rows(), grid.cols()],
+            grid: self.grid,
             validation: self.curve.last(),
         };
         weights::write(&self.options.out.join(format!("{}.safetensors", self.config.name)), &self.flat, &facts)

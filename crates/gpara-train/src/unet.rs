@@ -31,6 +31,18 @@ pub struct UNetConfig {
     /// Input channels: the noisy field, then the context channels. Left out of a file: it follows from the role.
     #[serde(default)]
     pub in_channels: i64,
+    /// Output channels. Left out of a file: it follows from the role.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub out_channels: i64,
+}
+
+fn one() -> i64 {
+    1
+}
+
+/// One output is left out of a written configuration, so that its hash is that of one without the key.
+fn is_one(value: &i64) -> bool {
+    *value == 1
 }
 
 impl UNetConfig {
@@ -168,7 +180,7 @@ pub struct UNet {
     pub up: Vec<UpLevel>,
     /// Last normalisation; SiLU follows.
     pub norm_out: nn::GroupNorm,
-    /// 3x3 to one channel, starts at zero.
+    /// 3x3 to the output channels; starts at zero where the output is the answer.
     pub conv_out: nn::Conv2D,
 }
 
@@ -178,6 +190,23 @@ impl UNet {
     /// # Errors
     /// `InvalidInput` if the shape is not possible.
     pub fn new(path: &nn::Path<'_>, config: &UNetConfig) -> Result<Self> {
+        let output = |path: &nn::Path<'_>| zero_conv(path, config.widths[0], config.out_channels);
+        Self::with_output(path, config, output)
+    }
+
+    /// A fresh network whose output goes on into other layers, so that its last layer does not start at zero.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the shape is not possible.
+    pub fn trunk(path: &nn::Path<'_>, config: &UNetConfig) -> Result<Self> {
+        Self::with_output(path, config, |path| conv(path, config.widths[0], config.out_channels, 3, 1))
+    }
+
+    fn with_output(
+        path: &nn::Path<'_>,
+        config: &UNetConfig,
+        output: impl FnOnce(&nn::Path<'_>) -> nn::Conv2D,
+    ) -> Result<Self> {
         config.check()?;
         let widths = &config.widths;
         let num_levels = widths.len();
@@ -221,7 +250,7 @@ impl UNet {
             middle,
             up,
             norm_out: group_norm(&(path / "norm_out"), config.groups, widths[0]),
-            conv_out: zero_conv(&(path / "conv_out"), widths[0], 1),
+            conv_out: output(&(path / "conv_out")),
         })
     }
 
@@ -231,7 +260,7 @@ impl UNet {
     /// * `x` - `[N, 1, H, W]`, H and W multiples of [`UNetConfig::side_multiple`]
     /// * `t` - `[N]` timesteps, f32
     /// * `context` - `[N, in_channels - 1, H, W]`
-    /// * returns `[N, 1, H, W]`
+    /// * returns `[N, out_channels, H, W]`
     pub fn forward(&self, x: &Tensor, t: &Tensor, context: &Tensor, train: bool) -> Tensor {
         let time = self.embed(t);
         let mut hidden = self.conv_in.forward(&Tensor::cat(&[x, context], 1));
@@ -262,7 +291,7 @@ impl UNet {
     }
 
     /// Sinusoids (sines, then cosines) of the timestep through two layers, SiLU after each.
-    fn embed(&self, t: &Tensor) -> Tensor {
+    pub(crate) fn embed(&self, t: &Tensor) -> Tensor {
         let frequencies = Tensor::from_slice(&self.config.frequencies()).to_device(t.device());
         let angles = t.to_kind(Kind::Float).unsqueeze(1) * frequencies.unsqueeze(0);
         let sinusoids = Tensor::cat(&[angles.sin(), angles.cos()], 1);
@@ -274,7 +303,7 @@ fn group_norm(path: &nn::Path<'_>, groups: i64, width: i64) -> nn::GroupNorm {
     nn::group_norm(path, groups, width, Default::default())
 }
 
-fn conv(path: &nn::Path<'_>, input: i64, output: i64, side: i64, stride: i64) -> nn::Conv2D {
+pub(crate) fn conv(path: &nn::Path<'_>, input: i64, output: i64, side: i64, stride: i64) -> nn::Conv2D {
     let config = nn::ConvConfig { padding: side / 2, stride, ..Default::default() };
     nn::conv2d(path, input, output, side, config)
 }
@@ -291,7 +320,15 @@ mod tests {
     use tch::Device;
 
     pub(crate) fn small() -> UNetConfig {
-        UNetConfig { widths: vec![8, 16, 16], blocks: 2, groups: 8, time_dim: 32, dropout: 0.1, in_channels: 4 }
+        UNetConfig {
+            widths: vec![8, 16, 16],
+            blocks: 2,
+            groups: 8,
+            time_dim: 32,
+            dropout: 0.1,
+            in_channels: 4,
+            out_channels: 1,
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! RMSE on validation maps, in gray / 255 over valid cells, mean over maps.
+//! RMSE on validation maps, in gray / 255 or metres over valid cells, mean over maps.
 
 use gpara::{NoiseSchedule, Result, SeedTree};
 use tch::{Kind, Tensor};
@@ -8,6 +8,7 @@ use crate::config::{Role, TrainConfig};
 use crate::data::Maps;
 use crate::masks::Layout;
 use crate::objective::clean_estimate;
+use crate::target::BatchScale;
 use crate::unet::UNet;
 
 /// Samples of the prior that are averaged.
@@ -24,7 +25,7 @@ type Check = (&'static str, Estimate, Measured);
 
 /// Which cells are measured.
 #[derive(Debug, Clone, Copy)]
-enum Measured {
+pub(crate) enum Measured {
     Nothing,
     Farthest(usize),
     Random(usize),
@@ -66,13 +67,19 @@ fn checks(config: &TrainConfig) -> Vec<Check> {
     use Estimate::{MeanOfSamples, OneStep};
     match (config.role, config.measurements) {
         (Role::Mean, false) => vec![("empty", OneStep, Measured::Nothing)],
+        (Role::Mean, true) if config.data.is_depth() => vec![
+            ("farthest_491", OneStep, Measured::Farthest(491)),
+            ("farthest_100", OneStep, Measured::Farthest(100)),
+            ("random_491", OneStep, Measured::Random(491)),
+            ("empty", OneStep, Measured::Nothing),
+        ],
         (Role::Mean, true) => vec![
             ("farthest_491", OneStep, Measured::Farthest(491)),
             ("farthest_164", OneStep, Measured::Farthest(164)),
             ("random_491", OneStep, Measured::Random(491)),
             ("empty", OneStep, Measured::Nothing),
         ],
-        (Role::Prior, measurements) => {
+        (Role::Prior | Role::Graph | Role::Scorer, measurements) => {
             let mut checks = vec![
                 ("empty_five_steps_mean_of_4", MeanOfSamples, Measured::Nothing),
                 ("empty_one_step", OneStep, Measured::Nothing),
@@ -109,12 +116,16 @@ fn error(
         let count = BATCH.min(num_maps - first);
         let clean = maps.fields.narrow(0, first, count);
         let mut context = maps.contexts.narrow(0, first, count);
-        if config.measurements {
-            let mask = mask(config, maps, first as usize, count as usize, measured).to_device(clean.device());
-            context = with_measurements(&context, &mask.view_as(&clean), &clean);
+        let mask = config.measurements.then(|| {
+            let mask = mask(config, maps, first as usize, count as usize, measured);
+            mask.to_device(clean.device()).view_as(&clean)
+        });
+        let scale = BatchScale::of(config.target, mask.as_ref(), &clean);
+        if let Some(mask) = &mask {
+            context = with_measurements(&context, mask, &clean, &scale);
         }
         let field = match estimate {
-            Estimate::OneStep => one_step(network, config, schedule, &clean, &context),
+            Estimate::OneStep => one_step(network, config, schedule, &clean, &context, &scale),
             Estimate::MeanOfSamples => mean_of_samples(network, config, schedule, &clean, &context)?,
         };
         let valid = maps.valid.narrow(0, first, count);
@@ -123,12 +134,11 @@ fn error(
         let rmse: Tensor = (sum(&squares) / sum(&valid)).sqrt();
         total += rmse.sum(Kind::Double).double_value(&[]);
     }
-    // Normalised values span 2, gray / 255 spans 1.
-    Ok(0.5 * total / num_maps as f64)
+    Ok(config.data.error_factor() * total / num_maps as f64)
 }
 
 /// `[count, num_nodes]`, 1 = measured.
-fn mask(config: &TrainConfig, maps: &Maps, first: usize, count: usize, measured: Measured) -> Tensor {
+pub(crate) fn mask(config: &TrainConfig, maps: &Maps, first: usize, count: usize, measured: Measured) -> Tensor {
     let num_nodes = maps.grid.num_nodes();
     let mut values = vec![0f32; count * num_nodes];
     for (map, cells) in (first..first + count).zip(values.chunks_exact_mut(num_nodes)) {
@@ -146,13 +156,21 @@ fn mask(config: &TrainConfig, maps: &Maps, first: usize, count: usize, measured:
     Tensor::from_slice(&values)
 }
 
-fn one_step(network: &UNet, config: &TrainConfig, schedule: &NoiseSchedule, like: &Tensor, context: &Tensor) -> Tensor {
+fn one_step(
+    network: &UNet,
+    config: &TrainConfig,
+    schedule: &NoiseSchedule,
+    like: &Tensor,
+    context: &Tensor,
+    scale: &BatchScale,
+) -> Tensor {
     let last = schedule.num_steps() - 1;
     let noisy = match config.role {
         Role::Mean => like.zeros_like(),
-        Role::Prior => like.randn_like(),
+        _ => like.randn_like(),
     };
     let output = network.forward(&noisy, &timestep(last, like), context, false);
+    let output = scale.inverse(&output);
     clean_estimate(config.parameterization, &noisy, &output, schedule.alpha_bar(last))
 }
 
@@ -181,6 +199,6 @@ fn mean_of_samples(
     Ok(sum / SAMPLES)
 }
 
-fn timestep(timestep: usize, like: &Tensor) -> Tensor {
+pub(crate) fn timestep(timestep: usize, like: &Tensor) -> Tensor {
     Tensor::full([like.size()[0]], timestep as f64, (Kind::Float, like.device()))
 }

@@ -6,10 +6,11 @@ use gpara::Result;
 use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor, nn};
 
-use crate::config::{Keep, TrainConfig};
+use crate::config::{Keep, Role, TrainConfig};
 use crate::error::TrainError;
 use crate::files::{read_tensors, write_tensors};
 use crate::flat::FlatParameters;
+use crate::scorer_net::ScorerNet;
 use crate::unet::UNet;
 
 /// Facts of a run that the model card tells.
@@ -33,7 +34,7 @@ pub struct RunFacts {
     pub num_maps: usize,
     /// Sides of the grid, rows first.
     pub grid: [usize; 2],
-    /// Validation of these weights: name and RMSE in gray / 255.
+    /// Validation of these weights: name and error.
     pub validation: Vec<(String, f64)>,
 }
 
@@ -55,17 +56,50 @@ pub(crate) fn write(path: &Path, flat: &FlatParameters, facts: &RunFacts) -> Res
     write_tensors(path, &tensors, [(FACTS.to_string(), facts)].into())
 }
 
-/// A network with stored weights (as f32 of the f16 values), the variables that hold them, and the facts of the run.
+/// A network of role prior, mean or graph with stored weights (as f32 of the f16 values), the variables that hold them, and the facts of the run.
 ///
 /// # Errors
-/// `Io` if the file cannot be read; `Incompatible` if it lacks the facts or a tensor of the network, or has others.
+/// `Io` if the file cannot be read; `Incompatible` if it lacks the facts or a tensor of the network, or has
+/// others, or is a scorer.
 pub fn read(path: &Path, device: Device) -> Result<(UNet, nn::VarStore, RunFacts)> {
+    read_as(path, device, |root, config| match config.role {
+        Role::Scorer => {
+            Err(TrainError::Role { name: config.name.clone(), found: config.role, expected: Role::Prior }.into())
+        }
+        _ => UNet::new(root, &config.network),
+    })
+}
+
+/// A scorer with stored weights; see [`read`].
+///
+/// # Errors
+/// As [`read`], and `Incompatible` for a network of another role.
+pub(crate) fn read_scorer(path: &Path, device: Device) -> Result<(ScorerNet, nn::VarStore, RunFacts)> {
+    read_as(path, device, ScorerNet::new)
+}
+
+/// The facts of a weights file.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_facts(path: &Path) -> Result<RunFacts> {
+    let (_, text) = read_tensors(path)?;
+    let refuse = |reason: String| TrainError::File { path: path.into(), reason };
+    let facts = text.get(FACTS).ok_or_else(|| refuse("the facts of its run are missing".into()))?;
+    Ok(toml::from_str(facts).map_err(|error| refuse(error.to_string()))?)
+}
+
+fn read_as<N>(
+    path: &Path,
+    device: Device,
+    build: impl FnOnce(&nn::Path<'_>, &TrainConfig) -> Result<N>,
+) -> Result<(N, nn::VarStore, RunFacts)> {
     let (mut tensors, text) = read_tensors(path)?;
     let refuse = |reason: String| TrainError::File { path: path.into(), reason };
     let facts = text.get(FACTS).ok_or_else(|| refuse("the facts of its run are missing".into()))?;
     let facts: RunFacts = toml::from_str(facts).map_err(|error| refuse(error.to_string()))?;
     let store = nn::VarStore::new(device);
-    let network = UNet::new(&store.root(), &facts.config.network)?;
+    let network = build(&store.root(), &facts.config)?;
     for (name, mut variable) in store.variables() {
         let stored = tensors.remove(&name).filter(|tensor| tensor.size() == variable.size());
         let stored = stored.ok_or_else(|| refuse(format!("tensor `{name}` {:?} is missing", variable.size())))?;

@@ -13,6 +13,8 @@ mod stencil;
 mod tests;
 mod trunk;
 
-pub(crate) use factorization::{Factorization, SolveScratch};
+pub(crate) use factorization::Factorization;
+#[cfg(test)]
+pub(crate) use factorization::SolveScratch;
 pub(crate) use plan::Plan;
 pub(crate) use stencil::{Reach, StencilMatrix};

@@ -1,9 +1,11 @@
 //! The sparse graph that couples residuals: four canonical edge maps of nonnegative conductances (C.1-C.2).
 
+mod guided;
 mod predictor;
 
 use thiserror::Error as ThisError;
 
+pub use guided::Guided;
 pub use predictor::{EdgeAware, GraphDescriptor, GraphPredictor, UniformGraph};
 
 use crate::error::{ErrorDetail, ErrorKind, Result};

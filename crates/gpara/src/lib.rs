@@ -52,7 +52,9 @@ pub use ensemble_cache::EnsembleCache;
 pub use error::{Error, ErrorDetail, ErrorKind, Result};
 pub use gaussian_denoiser::GaussianDenoiser;
 pub use gaussian_field::{sample_fields, sample_residual};
-pub use graph::{Conductances, EDGE_OFFSETS, EdgeAware, GraphDescriptor, GraphPredictor, UniformGraph, edge_mask};
+pub use graph::{
+    Conductances, EDGE_OFFSETS, EdgeAware, GraphDescriptor, GraphPredictor, Guided, UniformGraph, edge_mask,
+};
 pub use grid::{Grid, ValidMask};
 pub use likelihood::{
     MarginalGradient, PrecisionGradient, log_marginal_likelihood, marginal_likelihood_gradient,
@@ -60,7 +62,7 @@ pub use likelihood::{
 };
 pub use mean::MeanPredictor;
 pub use measurement_source::{FieldSource, MeasurementSource};
-pub use metrics::{FieldErrors, errors_over_unobserved, errors_over_valid};
+pub use metrics::{FieldErrors, RelativeErrors, errors_over_unobserved, errors_over_valid, relative_errors_over_valid};
 pub use observations::{Observation, Observations};
 pub use policy::{
     AcquisitionInput, FarthestPoint, FirstPoint, Gpara, GparaSettings, MaxVariance, Policy, Random, RiskRule,

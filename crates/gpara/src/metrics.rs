@@ -26,6 +26,51 @@ impl FieldErrors {
     }
 }
 
+/// Errors relative to the truth, for fields on a ratio scale such as depth in metres: 0 means nothing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RelativeErrors {
+    /// Mean of `|estimate - truth| / truth` (AbsRel).
+    pub abs_rel: f64,
+    /// Share of cells where `max(estimate / truth, truth / estimate) < 1.25` (delta1).
+    pub delta1: f64,
+    /// Number of cells compared.
+    pub num_cells: usize,
+}
+
+/// Largest ratio of estimate and truth that [`RelativeErrors::delta1`] counts as right.
+const DELTA1_RATIO: f64 = 1.25;
+
+/// Relative errors over the valid cells whose truth is above 0; cells of truth 0 or below, which stand for "no value" in
+/// depth files, are skipped.
+///
+/// # Shapes
+/// * `estimate`, `truth` - `num_nodes` values in a unit whose 0 means nothing, e.g. metres
+///
+/// # Errors
+/// `ShapeMismatch` if a field has another length than the grid, `NonFinite` if a value compared is not a number,
+/// `InvalidInput` if no valid cell has a truth above 0.
+pub fn relative_errors_over_valid(estimate: &[f64], truth: &[f64], valid: &ValidMask) -> Result<RelativeErrors> {
+    // Also refuses what is not finite.
+    errors_over_valid(estimate, truth, valid)?;
+    let (mut relative, mut within, mut num_cells) = (0.0, 0usize, 0usize);
+    for node in valid.nodes().filter(|&node| truth[node] > 0.0) {
+        relative += (estimate[node] - truth[node]).abs() / truth[node];
+        // An estimate of 0 or below is not within any ratio of a positive truth.
+        let ratio = if estimate[node] > 0.0 {
+            (estimate[node] / truth[node]).max(truth[node] / estimate[node])
+        } else {
+            f64::INFINITY
+        };
+        within += usize::from(ratio < DELTA1_RATIO);
+        num_cells += 1;
+    }
+    if num_cells == 0 {
+        return Err(MetricError::NoCell.into());
+    }
+    let count = num_cells as f64;
+    Ok(RelativeErrors { abs_rel: relative / count, delta1: within as f64 / count, num_cells })
+}
+
 /// Errors over all valid cells.
 ///
 /// # Errors
@@ -129,6 +174,22 @@ mod tests {
         let valid = ValidMask::all(Grid::new(1, 3).unwrap());
         let errors = errors_over_unobserved(&[1.0, 9.0, 3.0], &[0.0; 3], &valid, &observed(&valid, &[1])).unwrap();
         assert_eq!((errors.num_cells, errors.mae, errors.max), (2, 2.0, 3.0));
+    }
+
+    #[test]
+    fn relative_errors_skip_zero_truth_and_count_ratios_below_five_quarters() {
+        let valid = ValidMask::new(Grid::new(1, 6).unwrap(), vec![true, true, true, true, true, false]).unwrap();
+        let errors =
+            relative_errors_over_valid(&[2.2, 5.0, -1.0, 3.0, 2.5, 1.0], &[2.0, 0.0, 1.0, 4.0, 2.0, 9.0], &valid);
+        let errors = errors.unwrap();
+        assert_eq!(errors.num_cells, 4);
+        // .1, skipped, 2, .25, .25; ratios 1.1, infinite, 1.33, 1.25.
+        assert!((errors.abs_rel - 2.6 / 4.0).abs() < 1e-12, "{errors:?}");
+        assert_eq!(errors.delta1, 0.25);
+        let none = relative_errors_over_valid(&[1.0; 6], &[0.0; 6], &valid).unwrap_err();
+        assert_eq!(none.kind(), ErrorKind::InvalidInput);
+        let nan = relative_errors_over_valid(&[f64::NAN; 6], &[1.0; 6], &valid).unwrap_err();
+        assert_eq!(nan.kind(), ErrorKind::NonFinite);
     }
 
     #[test]

@@ -36,7 +36,13 @@ pub trait Scorer: Send + Sync {
     /// A name for reports.
     fn name(&self) -> &str;
 
-    /// r_psi, one raw score a candidate; [`calibrated_score`] bounds it.
+    /// Whether the score stands for itself instead of shifting the anchor: the unbounded ablation of the paper.
+    fn replaces_anchor(&self) -> bool {
+        false
+    }
+
+    /// r_psi, one raw score a candidate; [`calibrated_score`] bounds it, unless it [replaces](Self::replaces_anchor) the
+    /// anchor.
     ///
     /// # Errors
     /// `Incompatible` or `NonFinite` if the scorer does not fit the scene or returns a NaN.
@@ -97,6 +103,16 @@ pub fn calibrated_score(normalized_utility: &[f64], residual_score: &[f64], scor
     }
     let pairs = normalized_utility.iter().zip(residual_score);
     Ok(pairs.map(|(anchor, score)| anchor + score_bound * score.tanh()).collect())
+}
+
+/// The raw score in place of the anchor.
+///
+/// # Errors
+/// `ShapeMismatch` if the two lengths differ, `NonFinite` if a raw score is NaN.
+pub(crate) fn direct_score(normalized_utility: &[f64], raw: Vec<f64>) -> Result<Vec<f64>> {
+    // Same checks as for a bounded shift; a bound of 0 shifts nothing.
+    calibrated_score(normalized_utility, &raw, 0.0)?;
+    Ok(raw)
 }
 
 #[derive(Debug, ThisError)]
@@ -172,5 +188,12 @@ mod tests {
         assert_eq!(refused(&[0.0], 0.1), ErrorKind::ShapeMismatch);
         assert_eq!(refused(&[0.0, f64::NAN], 0.1), ErrorKind::NonFinite);
         assert_eq!(refused(&[0.0, 0.0], -0.1), ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn direct_score_stands_for_itself_and_is_checked_alike() {
+        assert_eq!(direct_score(&[0.5, -0.5], vec![7.0, 9.0]).unwrap(), [7.0, 9.0]);
+        assert_eq!(direct_score(&[0.5, -0.5], vec![7.0]).unwrap_err().kind(), ErrorKind::ShapeMismatch);
+        assert_eq!(direct_score(&[0.5], vec![f64::NAN]).unwrap_err().kind(), ErrorKind::NonFinite);
     }
 }

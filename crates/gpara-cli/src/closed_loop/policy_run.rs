@@ -22,6 +22,8 @@ pub(crate) struct LoopInput<'a> {
     pub(crate) context: &'a Context,
     /// The field, `num_nodes` normalised values.
     pub(crate) truth: &'a [f64],
+    /// The normalised value that stands for nothing, where errors relative to the truth are wanted.
+    pub(crate) zero: Option<f64>,
     /// Budget, batch and noise.
     pub(crate) settings: SessionSettings,
     /// Root of the run's randomness.
@@ -53,7 +55,7 @@ pub(crate) fn run_policy(
     recorded: &[RoundRecord],
     after_round: &mut dyn FnMut(&RoundRecord) -> Outcome,
 ) -> Outcome<PolicyRun> {
-    let LoopInput { parts, context, truth, settings, seeds } = *input;
+    let LoopInput { parts, context, truth, settings, seeds, .. } = *input;
     let mut model = parts.acquisition_model(policy)?;
     let mut session = AcquisitionSession::new(context.clone(), settings, seeds)?;
     let mut source = FieldSource::new(truth.to_vec(), settings.noise_std, seeds)?;
@@ -102,6 +104,10 @@ pub(crate) fn reconstruct_scored(input: &LoopInput<'_>, observations: &Observati
     let made = input.parts.reconstruct(input.context, observations, input.seeds)?;
     let (valid, seconds) = (input.context.valid(), started.elapsed().as_secs_f64());
     let score = Score::of(&made.mean, input.truth, valid, observations, seconds, made.network_calls)?;
+    let score = match input.zero {
+        Some(zero) => score.relative_to(zero, &made.mean, input.truth, valid)?,
+        None => score,
+    };
     Ok(Scored { mean: made.mean, std: made.std, score })
 }
 

@@ -1,6 +1,9 @@
 //! What a reconstruction is worth: errors over valid and over unobserved cells, time, network calls.
 
-use gpara::{FieldErrors, Observations, ValidMask, errors_over_unobserved, errors_over_valid};
+use gpara::{
+    FieldErrors, Observations, RelativeErrors, ValidMask, errors_over_unobserved, errors_over_valid,
+    relative_errors_over_valid,
+};
 
 use crate::failure::Outcome;
 
@@ -21,6 +24,8 @@ pub(crate) struct Score {
     pub(crate) valid: FieldErrors,
     /// Over the valid cells without a measurement; `None` when every valid cell is measured.
     pub(crate) unobserved: Option<FieldErrors>,
+    /// Relative to the truth, over every valid cell; `None` for a field whose 0 has no meaning.
+    pub(crate) relative: Option<RelativeErrors>,
     /// Number of measured cells.
     pub(crate) num_points: usize,
     /// Seconds of acquisition and reconstruction.
@@ -45,6 +50,14 @@ impl Score {
             false => None,
         };
         let valid = errors_over_valid(estimate, truth, valid)?;
-        Ok(Self { valid, unobserved, num_points, seconds, network_calls })
+        Ok(Self { valid, unobserved, relative: None, num_points, seconds, network_calls })
+    }
+
+    /// The same score with the errors relative to the truth; `zero` is the normalised value that stands for nothing.
+    pub(crate) fn relative_to(self, zero: f64, estimate: &[f64], truth: &[f64], valid: &ValidMask) -> Outcome<Self> {
+        // A ratio does not depend on the unit, only on where its zero is.
+        let above = |values: &[f64]| values.iter().map(|value| value - zero).collect::<Vec<f64>>();
+        let relative = Some(relative_errors_over_valid(&above(estimate), &above(truth), valid)?);
+        Ok(Self { relative, ..self })
     }
 }

@@ -1,17 +1,15 @@
-//! `gpara demo`: the whole path on embedded squares, from the city mask to the report.
+//! `gpara demo`: the whole path on embedded scenes, from city mask or picture to the report.
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use gpara_tasks::radio::{GAIN_FLOOR_DB, GAIN_RANGE_DB, INVALID_VALUE, NUM_SAMPLE_SCENES, RadioMap, sample_scene};
+use clap::Args;
 
+use super::demo_scenes::DemoTask;
 use crate::console::Console;
 use crate::failure::{Failure, Outcome};
 use crate::output_folder::OutputFolder;
-use crate::preset::{PolicyChoice, Preset, Task, check_available};
-use crate::results::{
-    FieldUnits, Measure, ReportInput, RunSettings, SceneInput, SceneOutcome, publish, run_scene, write_scene,
-};
+use crate::preset::{PolicyChoice, Preset, check_available};
+use crate::results::{ReportInput, RunSettings, SceneOutcome, publish, run_scene, write_scene};
 
 /// Measure an embedded field by three policies, reconstruct it, and write maps and a report
 ///
@@ -20,13 +18,13 @@ use crate::results::{
 pub(crate) struct DemoArguments {
     /// The field to measure
     task: DemoTask,
-    /// Folder for maps, points and report
-    #[arg(long, default_value = "out/demo_radio")]
-    out: PathBuf,
+    /// Folder for maps, points and report [default: out/demo_radio or out/demo_depth]
+    #[arg(long)]
+    out: Option<PathBuf>,
     /// Settings of the method: paper, best or gaussian [default: best, or gaussian in a build without weights]
     #[arg(long)]
     preset: Option<String>,
-    /// Which square, 0 to 11, or `all`
+    /// Which square or room, 0 to 11, or `all`
     #[arg(long, default_value = "0")]
     scene: String,
     /// Number of measurements of each policy
@@ -40,28 +38,22 @@ pub(crate) struct DemoArguments {
     seed: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum DemoTask {
-    /// Path gain in a city, one transmitter
-    Radio,
-}
-
 /// Runs the command.
 pub(crate) fn run(arguments: &DemoArguments, console: Console) -> Outcome {
-    let DemoTask::Radio = arguments.task;
-    let preset = Preset::embedded(preset_name(arguments, console)?)?;
+    let task = arguments.task;
+    let preset = preset(arguments, console)?;
     check_available(&preset, &arguments.policy)?;
-    let scenes = chosen_scenes(&arguments.scene)?;
-    let maps = scenes.iter().map(|&index| Ok(sample_scene(index)?)).collect::<Outcome<Vec<_>>>()?;
-    for map in &maps {
-        let num_valid = map.scene.valid().num_valid();
+    let scenes = chosen_scenes(task, &arguments.scene)?;
+    let inputs = scenes.iter().map(|&index| task.scene(index)).collect::<Outcome<Vec<_>>>()?;
+    for input in &inputs {
+        let num_valid = input.context.valid().num_valid();
         if arguments.budget == 0 || arguments.budget > num_valid {
             return Err(Failure::input(
                 format!(
                     "budget {} is not allowed: {} has {num_valid} valid cells, so 1 to {num_valid}",
-                    arguments.budget, map.id
+                    arguments.budget, input.id
                 ),
-                "the paper measures 491 cells, 3 % of the grid",
+                "the paper measures 491 cells, 3 % of its radio grid and 1 % of its depth grid",
             ));
         }
     }
@@ -73,65 +65,53 @@ pub(crate) fn run(arguments: &DemoArguments, console: Console) -> Outcome {
     }
     let noise_std = preset.acquisition.noise_std;
     let settings = RunSettings { preset, policies, budget: arguments.budget, noise_std, seed: arguments.seed };
-    let mut folder = OutputFolder::open(&arguments.out)?;
+    let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("out/demo_{}", task.name())));
+    let mut folder = OutputFolder::open(&out)?;
     console.log(&format!("writing to {}", folder.path().display()));
 
-    let steps = maps.len() * settings.policies.len() * settings.budget;
+    let steps = inputs.len() * settings.policies.len() * settings.budget;
     let progress = console.progress(steps as u64, "points");
     let mut outcomes: Vec<SceneOutcome> = Vec::new();
-    for map in maps {
-        let outcome = run_scene(&settings, scene_input(map), &[], &progress, &mut |_| Ok(()))?;
+    for input in inputs {
+        let outcome = run_scene(&settings, input, &[], &progress, &mut |_| Ok(()))?;
         write_scene(&mut folder, &outcome)?;
         outcomes.push(outcome);
     }
     progress.finish_and_clear();
 
-    let subject = match outcomes.len() {
-        1 => "Path gain in a square of a generated city".to_string(),
-        count => format!("Path gain in {count} squares of a generated city"),
-    };
-    let title = "gpara: radio map from a few measurements";
-    let input = ReportInput { title, subject: &subject, settings: &settings, inputs: &[] };
+    let subject = task.subject(outcomes.len());
+    let input = ReportInput { title: task.title(), subject: &subject, settings: &settings, inputs: &[] };
     publish(&input, &outcomes, &mut folder, console)
 }
 
-/// A square as the closed loop takes it; errors in gray/255 and in dB.
-fn scene_input(map: RadioMap) -> SceneInput {
-    let mut units = FieldUnits::new(GAIN_FLOOR_DB, GAIN_FLOOR_DB + GAIN_RANGE_DB, "dB");
-    // Normalised values span 2 where gray/255 spans 1.
-    units.measures.insert(0, Measure { unit: "gray/255".to_string(), factor: 0.5 });
-    let (row, col) = map.scene.transmitter();
-    SceneInput {
-        task: Task { name: "radio", invalid_value: Some(f64::from(INVALID_VALUE)) },
-        context: map.scene.context(),
-        truth: map.field.iter().map(|&value| f64::from(value)).collect(),
-        units,
-        invalid_name: "building".to_string(),
-        transmitter: Some((row.round() as usize, col.round() as usize)),
-        id: map.id,
-    }
-}
-
-fn preset_name(arguments: &DemoArguments, console: Console) -> Outcome<&str> {
+/// The preset asked for; without a name `best`, or `gaussian` where its networks are missing.
+fn preset(arguments: &DemoArguments, console: Console) -> Outcome<Preset> {
+    let task = arguments.task.name();
     if let Some(name) = &arguments.preset {
-        return Ok(name);
+        return Preset::for_task(name, task);
     }
-    let best = Preset::embedded("best")?;
+    let best = Preset::for_task("best", task)?;
     if check_available(&best, &[]).is_ok() {
-        return Ok("best");
+        return Ok(best);
     }
-    console.log("note: this build lacks the networks of the preset `best`, so the preset is `gaussian`");
-    Ok("gaussian")
+    let gaussian = Preset::for_task("gaussian", task)?;
+    let networks = best.model_names().join(", ");
+    console.log(&format!(
+        "note: no {task} network is embedded in this build yet (`best` needs {networks}), so the preset is `{}`",
+        gaussian.name
+    ));
+    Ok(gaussian)
 }
 
-/// The squares named by `--scene`.
-fn chosen_scenes(scene: &str) -> Outcome<Vec<usize>> {
+/// The scenes named by `--scene`.
+fn chosen_scenes(task: DemoTask, scene: &str) -> Outcome<Vec<usize>> {
+    let num_scenes = task.num_scenes();
     if scene == "all" {
-        return Ok((0..NUM_SAMPLE_SCENES).collect());
+        return Ok((0..num_scenes).collect());
     }
-    let index = scene.parse().ok().filter(|&index| index < NUM_SAMPLE_SCENES);
+    let index = scene.parse().ok().filter(|&index| index < num_scenes);
     index.map(|index| vec![index]).ok_or_else(|| {
-        let last = NUM_SAMPLE_SCENES - 1;
-        Failure::input(format!("scene `{scene}` is not known: 0 to {last}, or `all`"), "`--scene 3` takes one square")
+        let last = num_scenes - 1;
+        Failure::input(format!("scene `{scene}` is not known: 0 to {last}, or `all`"), "`--scene 3` takes one scene")
     })
 }

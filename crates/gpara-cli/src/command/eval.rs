@@ -9,22 +9,18 @@ use gpara::{
     AcquisitionSession, Context, FieldSource, Observations, SeedTree, SessionSettings, run_to_end, sample_prior,
 };
 use gpara_eval::{Experiment, Harness, MethodResult, ResultTable, Scene};
+use gpara_tasks::Split;
+use gpara_tasks::depth::DepthDataset;
 use gpara_tasks::field::write_whole;
-use gpara_tasks::radio::{INVALID_VALUE, RadioDataset, Split};
+use gpara_tasks::radio::RadioDataset;
 use rayon::prelude::*;
 
-use super::eval_config::{EvalConfig, EvalPart, ExperimentConfig};
+use super::eval_config::{EvalConfig, EvalPart, EvalTask, ExperimentConfig};
 use crate::closed_loop::{LoopInput, Score, reconstruct_scored};
 use crate::console::Console;
 use crate::failure::{Failure, Outcome};
 use crate::model_source::{CachedSource, EmbeddedSource, ModelSource};
-use crate::preset::{MethodParts, Preset, Prior, Reconstruct, Task};
-
-/// Normalised values span 2 where gray/255 spans 1.
-const GRAY_FACTOR: f64 = 0.5;
-
-/// What the scenes are.
-const TASK: Task = Task { name: "radio", invalid_value: Some(INVALID_VALUE as f64) };
+use crate::preset::{Graph, MethodParts, Preset, Prior, Reconstruct};
 
 /// Compare methods over a data set and write a table
 ///
@@ -56,13 +52,13 @@ pub(crate) struct EvalArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &EvalArguments, console: Console) -> Outcome {
     let config = EvalConfig::read(&arguments.config)?;
-    let scenes = scenes(arguments, config.part)?;
+    let scenes = scenes(arguments, config.task, config.part)?;
     console.log(&format!("{} maps", scenes.len()));
     let models = models(arguments);
     let mut harness = Harness::open(&arguments.out.join("results.jsonl"), config.seed)?;
     for experiment in &config.experiments {
         let started = Instant::now();
-        let runner = Runner { config: experiment, preset: experiment.preset()?, models: &*models };
+        let runner = Runner { task: config.task, config: experiment, preset: experiment.preset()?, models: &*models };
         runner.load_networks()?;
         let progress = console.progress(scenes.len() as u64, "maps");
         progress.set_message(experiment.name.clone());
@@ -95,25 +91,43 @@ fn models(_arguments: &EvalArguments) -> Box<dyn ModelSource> {
     Box::new(CachedSource::new(EmbeddedSource))
 }
 
-fn scenes(arguments: &EvalArguments, part: EvalPart) -> Outcome<Vec<Scene>> {
-    let dataset = RadioDataset::open(&arguments.data)?;
-    let ids = dataset.split(match part {
+/// Context and normalised field of a map.
+type LoadedMap = (Context, Vec<f32>);
+
+fn scenes(arguments: &EvalArguments, task: EvalTask, part: EvalPart) -> Outcome<Vec<Scene>> {
+    let split = match part {
         EvalPart::Validation => Split::Validation,
         EvalPart::Test => Split::Test,
-    });
-    let count = arguments.limit.unwrap_or(ids.len()).min(ids.len());
-    ids[..count]
-        .par_iter()
-        .map(|id| {
-            let map = dataset.load(id)?;
-            let truth = map.field.iter().map(|&value| f64::from(value)).collect();
-            Ok(Scene { id: id.clone(), context: map.scene.context(), truth })
-        })
-        .collect()
+    };
+    let load = |ids: &[String], scene: &(dyn Fn(&str) -> Outcome<LoadedMap> + Sync)| {
+        let count = arguments.limit.unwrap_or(ids.len()).min(ids.len());
+        let scene = |id: &String| {
+            let (context, field) = scene(id)?;
+            Ok(Scene { id: id.clone(), context, truth: field.iter().map(|&value| f64::from(value)).collect() })
+        };
+        ids[..count].par_iter().map(scene).collect::<Outcome<Vec<_>>>()
+    };
+    match task {
+        EvalTask::Radio => {
+            let dataset = RadioDataset::open(&arguments.data)?;
+            load(dataset.split(split), &|id| {
+                let map = dataset.load(id)?;
+                Ok((map.scene.context(), map.field))
+            })
+        }
+        EvalTask::Depth => {
+            let dataset = DepthDataset::open(&arguments.data)?;
+            load(dataset.split(split), &|id| {
+                let map = dataset.load(id)?;
+                Ok((map.scene.context(&map.valid)?, map.field))
+            })
+        }
+    }
 }
 
 /// One experiment with its networks.
 struct Runner<'a> {
+    task: EvalTask,
     config: &'a ExperimentConfig,
     preset: Preset,
     models: &'a dyn ModelSource,
@@ -127,7 +141,7 @@ impl Experiment for Runner<'_> {
     }
 
     fn run(&self, scene: &Scene, seeds: SeedTree) -> Outcome<Vec<MethodResult>> {
-        let parts = MethodParts::new(&self.preset, self.models, TASK, &scene.context, seeds)?;
+        let parts = MethodParts::new(&self.preset, self.models, self.task.task(), &scene.context, seeds)?;
         let mut results = Vec::new();
         for prior in &self.config.priors {
             let started = Instant::now();
@@ -147,7 +161,14 @@ impl Experiment for Runner<'_> {
             let started = Instant::now();
             run_to_end(&mut session, &mut model, &mut source, &mut |_| Ok(()))?;
             let seconds = started.elapsed().as_secs_f64();
-            let input = LoopInput { parts: &parts, context: &scene.context, truth: &scene.truth, settings, seeds };
+            let input = LoopInput {
+                parts: &parts,
+                context: &scene.context,
+                truth: &scene.truth,
+                zero: self.task.zero(),
+                settings,
+                seeds,
+            };
             let scored = reconstruct_scored(&input, session.observations())?;
             let mut score = scored.score;
             score.seconds += seconds;
@@ -175,10 +196,16 @@ impl Runner<'_> {
     /// while it holds the cache, and a worker may first take another scene, which waits for the cache.
     fn load_networks(&self) -> Outcome {
         if let Prior::Network { model, .. } = &self.preset.prior {
-            self.models.prior(model, TASK.name)?;
+            self.models.prior(model, self.task.task().name)?;
         }
         if let Reconstruct::MeanNetwork { model, .. } = &self.preset.reconstruct {
-            self.models.mean(model, TASK.name)?;
+            self.models.mean(model, self.task.task().name)?;
+        }
+        if let Graph::Network { model } = &self.preset.graph {
+            self.models.graph(model, self.task.task().name)?;
+        }
+        if let Some(scorer) = &self.preset.acquisition.scorer {
+            self.models.scorer(scorer, self.task.task().name)?;
         }
         Ok(())
     }
@@ -197,15 +224,15 @@ impl Runner<'_> {
                 "leave `prior` out",
             ));
         };
-        let (denoiser, schedule) = self.models.prior(model, TASK.name)?;
-        let sampler = TASK.sampler(&schedule, num_steps)?;
+        let (denoiser, schedule) = self.models.prior(model, self.task.task().name)?;
+        let sampler = self.task.task().sampler(&schedule, num_steps)?;
         let none = Observations::none(context.grid());
         Ok(sample_prior(&*denoiser, context, &none, &sampler, num_samples, seeds)?.mean())
     }
 
-    /// The numbers of one method, errors in gray/255.
+    /// The numbers of one method, errors in gray/255 or metres.
     fn result(&self, method: &str, score: &Score) -> MethodResult {
-        let valid = score.valid.scaled(GRAY_FACTOR);
+        let valid = score.valid.scaled(self.task.error_factor());
         let mut values = BTreeMap::from([
             ("rmse".to_owned(), valid.rmse),
             ("mae".to_owned(), valid.mae),
@@ -214,8 +241,12 @@ impl Runner<'_> {
             ("network_calls".to_owned(), score.network_calls as f64),
             ("num_points".to_owned(), score.num_points as f64),
         ]);
+        if let Some(relative) = score.relative {
+            values.insert("abs_rel".to_owned(), relative.abs_rel);
+            values.insert("delta1".to_owned(), relative.delta1);
+        }
         if let Some(unobserved) = score.unobserved {
-            let unobserved = unobserved.scaled(GRAY_FACTOR);
+            let unobserved = unobserved.scaled(self.task.error_factor());
             values.insert("rmse_unobserved".to_owned(), unobserved.rmse);
             values.insert("mae_unobserved".to_owned(), unobserved.mae);
         }

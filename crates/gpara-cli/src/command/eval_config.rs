@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use gpara_eval::TableRow;
+use gpara_tasks::depth::DEPTH_RANGE_METERS;
+use gpara_tasks::radio::INVALID_VALUE;
 use serde::Deserialize;
 
 use crate::failure::{Failure, Outcome};
-use crate::preset::{EMBEDDED_PRESETS, PolicyChoice, Preset, parse_toml};
+use crate::preset::{EMBEDDED_PRESETS, PolicyChoice, Preset, Task, parse_toml};
 
 /// An evaluation.
 #[derive(Debug, Deserialize)]
@@ -16,6 +18,9 @@ pub(super) struct EvalConfig {
     pub(super) title: String,
     /// What a reader must know beside the numbers, Markdown.
     pub(super) about: String,
+    /// What the data set holds.
+    #[serde(default)]
+    pub(super) task: EvalTask,
     /// Part of the data set.
     pub(super) part: EvalPart,
     /// Root of all randomness.
@@ -26,6 +31,41 @@ pub(super) struct EvalConfig {
     /// Rows of the table.
     #[serde(rename = "row")]
     pub(super) rows: Vec<TableRow>,
+}
+
+/// What a data set holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum EvalTask {
+    /// Radio maps; errors in gray/255.
+    #[default]
+    Radio,
+    /// Depth maps; errors in metres, and relative to the depth.
+    Depth,
+}
+
+impl EvalTask {
+    /// The task as the method takes it.
+    pub(super) fn task(self) -> Task {
+        match self {
+            Self::Radio => Task { name: "radio", invalid_value: Some(f64::from(INVALID_VALUE)) },
+            Self::Depth => Task { name: "depth", invalid_value: None },
+        }
+    }
+
+    /// Size of a normalised difference of 1 in the unit of the table.
+    pub(super) fn error_factor(self) -> f64 {
+        match self {
+            // Normalised values span 2 where gray/255 spans 1.
+            Self::Radio => 0.5,
+            Self::Depth => 0.5 * DEPTH_RANGE_METERS,
+        }
+    }
+
+    /// The normalised value of 0, where errors relative to the truth are told.
+    pub(super) fn zero(self) -> Option<f64> {
+        (self == Self::Depth).then_some(-1.0)
+    }
 }
 
 /// A part of a data set.

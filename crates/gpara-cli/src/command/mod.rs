@@ -3,6 +3,7 @@
 pub(crate) mod ask;
 pub(crate) mod completions;
 pub(crate) mod demo;
+mod demo_scenes;
 pub(crate) mod eval;
 mod eval_config;
 pub(crate) mod inspect;

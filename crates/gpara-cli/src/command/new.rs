@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use gpara::Grid;
 use gpara_session::{InputFile, Layers, Scale, Scene, SessionFile, SessionPrior, Settings, Task, default_budget};
-use gpara_tasks::field::{Field, MaskFile, MaskUse, read_cells};
+use gpara_tasks::field::{Field, MaskFile, MaskUse};
+use gpara_tasks::points::read_cells;
 use serde_json::json;
 
 use crate::console::Console;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gpara_session::{Campaign, NewMeasurement, NewTell};
-use gpara_tasks::field::read_points;
+use gpara_tasks::points::read_points;
 use serde_json::json;
 
 use crate::console::Console;

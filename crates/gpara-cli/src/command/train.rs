@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use gpara_train::{RunOptions, TrainConfig, best_device, export_model, train};
+use gpara_train::{Role, RunOptions, TrainConfig, best_device, export_model, train};
 
 use crate::console::Console;
 use crate::failure::{Failure, Outcome};
@@ -18,22 +18,11 @@ pub(crate) struct TrainArguments {
 #[derive(Debug, Subcommand)]
 enum TrainAction {
     /// Train a prior or a mean network as CONFIG says, on the first GPU or else the CPU
-    Prior {
-        /// Configuration, e.g. configs/radio_prior.toml
-        config: PathBuf,
-        /// Folder of the data set; not needed with data = "sample_city"
-        #[arg(long)]
-        data: Option<PathBuf>,
-        /// Folder for checkpoint, weights and validation curve
-        #[arg(long, default_value = "runs")]
-        out: PathBuf,
-        /// Go on from the checkpoint in the folder
-        #[arg(long)]
-        resume: bool,
-        /// Stop after this many seconds, to be resumed
-        #[arg(long)]
-        max_seconds: Option<f64>,
-    },
+    Prior(RunArguments),
+    /// Train the graph network of a prior that lies in the folder
+    Graph(RunArguments),
+    /// Train the acquisition scorer of a prior and a graph that lie in the folder
+    Scorer(RunArguments),
     /// Write NAME.onnx and its card NAME.toml from trained weights, checked against libtorch
     Export {
         /// Weights that training wrote, NAME.safetensors
@@ -47,33 +36,30 @@ enum TrainAction {
     },
 }
 
+#[derive(Debug, Args)]
+struct RunArguments {
+    /// Configuration, e.g. configs/radio_best_mean.toml
+    config: PathBuf,
+    /// Folder of the data set; not needed with embedded samples
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// Folder for checkpoint, weights and validation curve; frozen networks are read from it
+    #[arg(long, default_value = "runs")]
+    out: PathBuf,
+    /// Go on from the checkpoint in the folder
+    #[arg(long)]
+    resume: bool,
+    /// Stop after this many seconds, to be resumed
+    #[arg(long)]
+    max_seconds: Option<f64>,
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &TrainArguments, console: Console) -> Outcome {
     match &arguments.action {
-        TrainAction::Prior { config, data, out, resume, max_seconds } => {
-            if let Some(seconds) = max_seconds.filter(|seconds| seconds.is_nan() || *seconds <= 0.0) {
-                let message = format!("--max-seconds {seconds} is not allowed: a number above 0");
-                return Err(Failure::input(message, "leave it out to train to the end of the budget"));
-            }
-            let config = TrainConfig::read(config)?;
-            let options = RunOptions {
-                data: data.clone(),
-                out: out.clone(),
-                resume: *resume,
-                max_seconds: *max_seconds,
-                max_steps: None,
-                device: best_device(),
-            };
-            let summary = train(&config, &options)?;
-            let state = if summary.finished { "finished" } else { "stopped, go on with --resume" };
-            let name = &config.name;
-            console.log(&format!(
-                "{name}: {state} at step {}; {}/{name}.safetensors holds the weights of step {}",
-                summary.step,
-                options.out.display(),
-                summary.kept_step,
-            ));
-        }
+        TrainAction::Prior(run) => run_training(run, &[Role::Prior, Role::Mean], console),
+        TrainAction::Graph(run) => run_training(run, &[Role::Graph], console),
+        TrainAction::Scorer(run) => run_training(run, &[Role::Scorer], console),
         TrainAction::Export { weights, out, name } => {
             let report = export_model(weights, out, name.as_deref())?;
             console.log(&format!(
@@ -83,7 +69,35 @@ pub(crate) fn run(arguments: &TrainArguments, console: Console) -> Outcome {
                 report.sha256,
                 report.max_difference,
             ));
+            Ok(())
         }
     }
+}
+
+fn run_training(run: &RunArguments, roles: &[Role], console: Console) -> Outcome {
+    let RunArguments { config, data, out, resume, max_seconds } = run;
+    if let Some(seconds) = max_seconds.filter(|seconds| seconds.is_nan() || *seconds <= 0.0) {
+        let message = format!("--max-seconds {seconds} is not allowed: a number above 0");
+        return Err(Failure::input(message, "leave it out to train to the end of the budget"));
+    }
+    let config = TrainConfig::read(config)?;
+    config.require_role(roles)?;
+    let options = RunOptions {
+        data: data.clone(),
+        out: out.clone(),
+        resume: *resume,
+        max_seconds: *max_seconds,
+        max_steps: None,
+        device: best_device(),
+    };
+    let summary = train(&config, &options)?;
+    let state = if summary.finished { "finished" } else { "stopped, go on with --resume" };
+    let name = &config.name;
+    console.log(&format!(
+        "{name}: {state} at step {}; {}/{name}.safetensors holds the weights of step {}",
+        summary.step,
+        options.out.display(),
+        summary.kept_step,
+    ));
     Ok(())
 }

@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use gpara::{
-    AcquisitionModel, Context, Denoiser, EdgeAware, EnsembleCache, FarthestPoint, FirstPoint, GaussianReconstructor,
-    GaussianSettings, Gpara, GparaSettings, GraphDescriptor, GraphPredictor, MaxVariance, MeanReconstructor,
-    MeanSettings, NoiseSchedule, Observations, Policy, Posterior, PriorEnsemble, PriorMean, Random, Reconstruction,
-    ReconstructionInput, Reconstructor, ResidualPrecision, SamplerSettings, SeedTree, StdScale, StdSource,
-    TrajectoryReconstructor, TrajectorySettings, UniformGraph, ZeroScorer, sample_prior,
+    AcquisitionModel, AcquisitionState, Context, Denoiser, EdgeAware, EnsembleCache, FarthestPoint, FirstPoint,
+    GaussianReconstructor, GaussianSettings, Gpara, GparaSettings, GraphDescriptor, GraphPredictor, Guided,
+    MaxVariance, MeanReconstructor, MeanSettings, NoiseSchedule, Observations, Policy, Posterior, PriorEnsemble,
+    PriorMean, Random, Reconstruction, ReconstructionInput, Reconstructor, ResidualPrecision, SamplerSettings, Scorer,
+    SeedTree, StdScale, StdSource, TrajectoryReconstructor, TrajectorySettings, UniformGraph, ZeroScorer, sample_prior,
 };
 
 use super::{Graph, Preset, Prior, Reconstruct};
@@ -69,7 +69,25 @@ pub(crate) struct MethodParts {
     pub(crate) network_calls: u64,
     preset: Preset,
     sampled: Option<SampledPrior>,
+    scorer: Option<Arc<dyn Scorer>>,
     reconstructor: Box<dyn Reconstructor>,
+}
+
+/// A scorer that several policies of a scene share.
+struct SharedScorer(Arc<dyn Scorer>);
+
+impl Scorer for SharedScorer {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn replaces_anchor(&self) -> bool {
+        self.0.replaces_anchor()
+    }
+
+    fn residual_score(&self, state: &AcquisitionState<'_>) -> gpara::Result<Vec<f64>> {
+        self.0.residual_score(state)
+    }
 }
 
 /// A prior that samples are drawn from.
@@ -93,11 +111,13 @@ impl MethodParts {
     ) -> Outcome<Self> {
         let started = Instant::now();
         let sampled = SampledPrior::new(preset, models, task, context, seeds)?;
-        let precision = residual_precision(preset, context, sampled.as_ref().map(|sampled| &sampled.ensemble))?;
+        let precision =
+            residual_precision(preset, models, task, context, sampled.as_ref().map(|sampled| &sampled.ensemble))?;
+        let scorer = preset.acquisition.scorer.as_ref().map(|name| models.scorer(name, task.name)).transpose()?;
         let reconstructor = reconstructor(preset, models, task, sampled.as_ref())?;
         let network_calls = sampled.as_ref().map_or(0, SampledPrior::calls_a_draw);
         let seconds = started.elapsed().as_secs_f64();
-        Ok(Self { precision, seconds, network_calls, preset: preset.clone(), sampled, reconstructor })
+        Ok(Self { precision, seconds, network_calls, preset: preset.clone(), sampled, scorer, reconstructor })
     }
 
     /// The policy with what it reads.
@@ -125,7 +145,11 @@ impl MethodParts {
                     score_bound: acquisition.score_bound,
                     batch_rule: acquisition.batch_rule,
                 };
-                Box::new(Gpara::new(settings, Box::new(ZeroScorer)))
+                let scorer: Box<dyn Scorer> = match &self.scorer {
+                    Some(scorer) => Box::new(SharedScorer(Arc::clone(scorer))),
+                    None => Box::new(ZeroScorer),
+                };
+                Box::new(Gpara::new(settings, scorer))
             }
         }
     }
@@ -250,6 +274,8 @@ impl SampledPrior {
 /// Q_g of a scene; samples of the prior, where there are any, describe it to the graph.
 pub(crate) fn residual_precision(
     preset: &Preset,
+    models: &dyn ModelSource,
+    task: Task,
     context: &Context,
     ensemble: Option<&PriorEnsemble>,
 ) -> Outcome<ResidualPrecision> {
@@ -263,9 +289,19 @@ pub(crate) fn residual_precision(
         None => (vec![0.0; num_nodes], vec![0.0; num_nodes]),
     };
     let descriptor = GraphDescriptor { context, prior_mean: &prior_mean, prior_std: &prior_std };
-    let conductances = match preset.graph {
+    let conductances = match &preset.graph {
         Graph::Uniform => UniformGraph.predict(&descriptor)?,
         Graph::EdgeAware => EdgeAware::default().predict(&descriptor)?,
+        Graph::Guided { scale } => {
+            let luminance = gpara_tasks::depth::luminance(context).ok_or_else(|| {
+                Failure::input(
+                    format!("preset `{}`: a guided graph needs the context channels red, green and blue", preset.name),
+                    "it is made for scenes with a picture, such as `gpara demo depth`",
+                )
+            })?;
+            Guided::new(luminance, *scale)?.predict(&descriptor)?
+        }
+        Graph::Network { model } => models.graph(model, task.name)?.predict(&descriptor)?,
     };
     Ok(ResidualPrecision::new(conductances, preset.residual_precision, preset.graph_coupling)?)
 }

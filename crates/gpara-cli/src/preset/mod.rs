@@ -15,10 +15,12 @@ pub(crate) use build::{
 use raw::RawPreset;
 
 /// Name and text of each embedded preset.
-pub(crate) const EMBEDDED_PRESETS: [(&str, &str); 3] = [
+pub(crate) const EMBEDDED_PRESETS: [(&str, &str); 5] = [
     ("paper", include_str!("../../../../configs/preset_paper.toml")),
     ("best", include_str!("../../../../configs/preset_best.toml")),
     ("gaussian", include_str!("../../../../configs/preset_gaussian.toml")),
+    ("best-depth", include_str!("../../../../configs/preset_best_depth.toml")),
+    ("gaussian-depth", include_str!("../../../../configs/preset_gaussian_depth.toml")),
 ];
 
 /// The settings of a run, checked.
@@ -66,12 +68,22 @@ pub(crate) enum Prior {
 }
 
 /// The graph that couples residuals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Graph {
     /// Every allowed edge alike.
     Uniform,
     /// Weaker across jumps of the prior's moments.
     EdgeAware,
+    /// Weaker across edges of the scene's picture.
+    Guided {
+        /// Difference of luminance, of 1, that weakens an edge by 1/e.
+        scale: f64,
+    },
+    /// By a trained network.
+    Network {
+        /// Its name in `models/`.
+        model: String,
+    },
 }
 
 /// How points are chosen.
@@ -89,6 +101,8 @@ pub(crate) struct Acquisition {
     pub(crate) noise_std: f64,
     /// beta_acq.
     pub(crate) score_bound: f64,
+    /// Name in `models/` of the scorer network; none: the analytic utility as it is.
+    pub(crate) scorer: Option<String>,
 }
 
 /// How the field is reconstructed.
@@ -127,6 +141,13 @@ impl Preset {
         Self::parse(name, text)
     }
 
+    /// The embedded preset of that name for a task: `NAME-TASK` where there is one, else `NAME`.
+    pub(crate) fn for_task(name: &str, task: &str) -> Outcome<Self> {
+        let special = format!("{name}-{task}");
+        let known = EMBEDDED_PRESETS.iter().any(|(known, _)| *known == special);
+        Self::embedded(if known { &special } else { name })
+    }
+
     /// Names of the networks it uses.
     pub(crate) fn model_names(&self) -> Vec<&str> {
         let prior = match &self.prior {
@@ -137,7 +158,11 @@ impl Preset {
             Reconstruct::MeanNetwork { model, .. } => Some(model.as_str()),
             Reconstruct::Trajectories { .. } | Reconstruct::Gaussian => None,
         };
-        prior.into_iter().chain(mean).collect()
+        let graph = match &self.graph {
+            Graph::Network { model } => Some(model.as_str()),
+            _ => None,
+        };
+        prior.into_iter().chain(mean).chain(graph).chain(self.acquisition.scorer.as_deref()).collect()
     }
 
     /// SHA-256 of each network it uses.
@@ -226,5 +251,28 @@ mod tests {
             let failure = Preset::parse("changed", &text.replacen(from, to, 1)).unwrap_err().to_string();
             assert!(failure.contains(named) && failure.contains("hint: "), "{failure}");
         }
+    }
+
+    #[test]
+    fn task_takes_its_own_preset_where_there_is_one() {
+        let name = |preset, task| Preset::for_task(preset, task).unwrap().name;
+        assert_eq!(name("gaussian", "depth"), "gaussian-depth");
+        assert_eq!(name("gaussian", "radio"), "gaussian");
+        assert_eq!(name("paper", "depth"), "paper");
+        assert_eq!(Preset::embedded("best-depth").unwrap().model_names(), ["depth-best-mean"]);
+    }
+
+    #[test]
+    fn graph_and_scorer_networks_are_named_by_the_preset() {
+        let (_, text) = EMBEDDED_PRESETS[0];
+        let text = text.replace("kind = \"uniform\"", "kind = \"network\"\nmodel = \"my-graph\"");
+        let text = text.replace("score_bound = 0.0", "score_bound = 2.0\nscorer = \"my-scorer\"");
+        let preset = Preset::parse("mine", &text).unwrap();
+        assert_eq!(preset.model_names(), ["radio-paper-prior", "my-graph", "my-scorer"]);
+        assert_eq!(preset.graph, Graph::Network { model: "my-graph".into() });
+        let refused = |from: &str, to: &str| Preset::parse("mine", &text.replace(from, to)).unwrap_err().to_string();
+        assert!(refused("model = \"my-graph\"", "").contains("graph.kind = Network"));
+        assert!(refused("score_bound = 2.0", "score_bound = 0.0").contains("acquisition.score_bound"));
+        assert!(refused("kind = \"network\"", "kind = \"uniform\"").contains("graph.kind = Uniform"));
     }
 }

@@ -42,15 +42,21 @@ enum RawPrior {
 #[serde(deny_unknown_fields)]
 struct RawGraph {
     kind: RawGraphKind,
+    /// Only of kind `guided`.
+    scale: Option<f64>,
+    /// Only of kind `network`.
+    model: Option<String>,
     residual_precision: f64,
     graph_coupling: f64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum RawGraphKind {
     Uniform,
     EdgeAware,
+    Guided,
+    Network,
 }
 
 #[derive(Debug, Deserialize)]
@@ -77,6 +83,7 @@ struct RawAcquisition {
     max_batch: usize,
     noise_std: f64,
     score_bound: f64,
+    scorer: Option<String>,
     risk: RawRisk,
 }
 
@@ -140,10 +147,7 @@ impl RawPreset {
     /// Names the first key whose value is not allowed, the value, and what is.
     pub(super) fn check(self, name: &str, text: &str) -> Outcome<Preset> {
         let prior = self.prior.check()?;
-        let graph = match self.graph.kind {
-            RawGraphKind::Uniform => Graph::Uniform,
-            RawGraphKind::EdgeAware => Graph::EdgeAware,
-        };
+        let graph = self.graph.coupling()?;
         positive("graph.residual_precision", self.graph.residual_precision)?;
         not_negative("graph.graph_coupling", self.graph.graph_coupling)?;
         let solver = self.correction.solver.check()?;
@@ -152,11 +156,16 @@ impl RawPreset {
         let acquisition = self.acquisition.check()?;
         let reconstruct = self.reconstruct.check()?;
         let gaussian = matches!(prior, Prior::Gaussian { .. });
-        if gaussian != (reconstruct == Reconstruct::Gaussian) {
+        let by_samples = match &reconstruct {
+            Reconstruct::Trajectories { .. } => true,
+            Reconstruct::MeanNetwork { std, .. } => *std == StdSource::Ensemble,
+            Reconstruct::Gaussian => false,
+        };
+        if (gaussian && by_samples) || (!gaussian && reconstruct == Reconstruct::Gaussian) {
             return Err(refused(
                 "reconstruct.kind",
                 "that kind",
-                "`gaussian` goes with prior.kind = \"gaussian\", and only with it",
+                "`gaussian` goes with prior.kind = \"gaussian\"; trajectories and an ensemble's std need a network",
             ));
         }
         if gaussian && acquisition.risk != RiskRule::Uniform {
@@ -177,6 +186,25 @@ impl RawPreset {
             acquisition,
             reconstruct,
         })
+    }
+}
+
+impl RawGraph {
+    fn coupling(&self) -> Outcome<Graph> {
+        match (&self.kind, self.scale, &self.model) {
+            (RawGraphKind::Uniform, None, None) => Ok(Graph::Uniform),
+            (RawGraphKind::EdgeAware, None, None) => Ok(Graph::EdgeAware),
+            (RawGraphKind::Guided, Some(scale), None) => {
+                positive("graph.scale", scale)?;
+                Ok(Graph::Guided { scale })
+            }
+            (RawGraphKind::Network, None, Some(model)) => Ok(Graph::Network { model: model.clone() }),
+            (kind, _, _) => Err(refused(
+                "graph.kind",
+                format!("{kind:?}"),
+                "`guided` has `scale`, `network` has `model`, `uniform` and `edge_aware` have neither",
+            )),
+        }
     }
 }
 
@@ -272,8 +300,11 @@ impl RawAcquisition {
         positive("acquisition.noise_std", self.noise_std)?;
         not_negative("acquisition.score_bound", self.score_bound)?;
         let risk = self.risk.check()?;
-        let Self { max_batch, noise_std, score_bound, .. } = self;
-        Ok(Acquisition { utility, risk, batch_rule, max_batch, noise_std, score_bound })
+        if self.scorer.is_some() && self.score_bound == 0.0 {
+            return Err(refused("acquisition.score_bound", 0, "above 0 with a scorer, which else has no effect"));
+        }
+        let Self { max_batch, noise_std, score_bound, scorer, .. } = self;
+        Ok(Acquisition { utility, risk, batch_rule, max_batch, noise_std, score_bound, scorer })
     }
 }
 

@@ -72,7 +72,7 @@ pub(crate) fn run_scene(
         max_batch: settings.preset.acquisition.max_batch,
         noise_std: settings.noise_std,
     };
-    let loop_input = LoopInput { parts: &parts, context, truth, settings: session, seeds };
+    let loop_input = LoopInput { parts: &parts, context, truth, zero: input.units.zero(), settings: session, seeds };
     let mut prior = reconstruct_scored(&loop_input, &Observations::none(context.grid()))?;
     // Drawing the ensemble is part of the prior's price.
     prior.score.seconds += parts.seconds;

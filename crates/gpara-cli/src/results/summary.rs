@@ -9,14 +9,15 @@ use crate::closed_loop::Score;
 use crate::console::aligned;
 use crate::output_folder::OutputFolder;
 
-/// Heads of the table's columns: four errors a unit.
+/// Heads of the table's columns: four errors a unit, and the relative errors on a ratio scale.
 pub(super) fn columns(units: &FieldUnits) -> Vec<String> {
     let errors = units.measures.iter().flat_map(|measure| {
         ["RMSE", "MAE", "RMSE unobs.", "MAE unobs."]
             .map(|name| format!("{name} {}", measure.unit).trim_end().to_string())
     });
     let head = ["method", "points"].map(String::from);
-    head.into_iter().chain(errors).chain(["network calls".to_string()]).collect()
+    let relative = units.ratio_scale.then_some(["AbsRel", "delta1"]).into_iter().flatten().map(String::from);
+    head.into_iter().chain(errors).chain(relative).chain(["network calls".to_string()]).collect()
 }
 
 /// One row of the table. Seconds are not in it: files do not depend on the clock.
@@ -32,7 +33,9 @@ pub(super) fn row(name: &str, score: &Score, units: &FieldUnits) -> Vec<String> 
         text(score.valid).into_iter().chain(score.unobserved.map_or_else(none, text))
     });
     let head = [name.to_string(), score.num_points.to_string()];
-    head.into_iter().chain(errors).chain([score.network_calls.to_string()]).collect()
+    let relative = score.relative.map(|errors| [format!("{:.4}", errors.abs_rel), format!("{:.4}", errors.delta1)]);
+    let relative = relative.into_iter().flatten();
+    head.into_iter().chain(errors).chain(relative).chain([score.network_calls.to_string()]).collect()
 }
 
 /// The table as text, one block a field, with seconds.
@@ -118,6 +121,10 @@ fn entry(score: &Score, units: &FieldUnits) -> Map<String, Value> {
         entry.insert(format!("mae{end}"), json!(valid.mae));
         entry.insert(format!("rmse_unobserved{end}"), json!(unobserved.map(|errors| errors.rmse)));
         entry.insert(format!("mae_unobserved{end}"), json!(unobserved.map(|errors| errors.mae)));
+    }
+    if let Some(relative) = score.relative {
+        entry.insert("abs_rel".to_string(), json!(relative.abs_rel));
+        entry.insert("delta1".to_string(), json!(relative.delta1));
     }
     entry.insert("cells".to_string(), json!(score.valid.num_cells));
     entry.insert("points".to_string(), json!(score.num_points));

@@ -20,13 +20,15 @@ pub(crate) struct FieldUnits {
     pub(crate) unit: String,
     /// The units of the table, the first one also of the JSON keys without a unit.
     pub(crate) measures: Vec<Measure>,
+    /// Whether 0 in this unit means nothing, as for metres: errors are then also told relative to the truth.
+    pub(crate) ratio_scale: bool,
 }
 
 impl FieldUnits {
     /// A field told in its own unit only.
     pub(crate) fn new(low: f64, high: f64, unit: &str) -> Self {
         let measures = vec![Measure { unit: unit.to_string(), factor: 0.5 * (high - low) }];
-        Self { low, high, unit: unit.to_string(), measures }
+        Self { low, high, unit: unit.to_string(), measures, ratio_scale: false }
     }
 
     /// Size of a normalised difference of 1.
@@ -37,6 +39,11 @@ impl FieldUnits {
     /// The value of a normalised value.
     pub(crate) fn value(&self, normalized: f64) -> f64 {
         self.low + (normalized + 1.0) * self.factor()
+    }
+
+    /// The normalised value of 0, on a ratio scale.
+    pub(crate) fn zero(&self) -> Option<f64> {
+        self.ratio_scale.then(|| self.normalized(0.0))
     }
 
     /// The normalised value of a value.

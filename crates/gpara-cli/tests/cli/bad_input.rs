@@ -179,7 +179,7 @@ fn inspect_refuses_bad_input() {
         folder.path(),
         &[
             Case { arguments: "inspect missing.csv", says: &["missing.csv"] },
-            Case { arguments: "inspect a.txt", says: &["a.txt", ".png, .npy and .csv"] },
+            Case { arguments: "inspect a.txt", says: &["a.txt", ".tif, .tiff and .asc"] },
             Case { arguments: "inspect b.csv", says: &["b.csv", "line 1", "`x`"] },
         ],
     );

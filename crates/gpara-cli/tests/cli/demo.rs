@@ -111,3 +111,34 @@ fn budget_of_one_works() {
     let run = gpara(folder.path(), "demo radio --preset gaussian --budget 1 --quiet --json --out out").success();
     assert_eq!(run.json()["active"]["points"], 1);
 }
+
+#[test]
+fn depth_demo_tells_metres_and_relative_errors_and_says_that_no_network_is_embedded() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = "demo depth --preset gaussian --budget 60 --scene 2 --quiet --json --out out";
+    let summary = gpara(folder.path(), arguments).success().json();
+    assert_eq!((summary["unit"].as_str(), summary["preset"].as_str()), (Some("m"), Some("gaussian-depth")));
+    let of = |method: &str, key: &str| summary[method][key].as_f64().unwrap();
+    for method in ["random", "farthest_point", "active"] {
+        assert!(of(method, "rmse") < 0.6 * of("prior", "rmse"), "{method}: {summary:#}");
+        assert!(of(method, "abs_rel") < 0.3 && of(method, "delta1") > 0.7, "{method}: {summary:#}");
+    }
+    let found = files(&folder.path().join("out"));
+    assert!(found.contains_key("room_2_active_error_vis.png"));
+    let report = String::from_utf8(found["report.html"].clone()).unwrap();
+    assert!(report.contains("AbsRel") && report.contains("delta1"));
+    let points = String::from_utf8(found["room_2_active_points.csv"].clone()).unwrap();
+    let first: Vec<&str> = points.lines().nth(1).unwrap().split(',').collect();
+    let meters: f64 = first[3].parse().unwrap();
+    assert!((0.3..10.0).contains(&meters) && first[4] == "m", "{first:?}");
+}
+
+#[test]
+fn demo_without_networks_of_its_task_says_so_and_takes_the_gaussian_preset() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = gpara(folder.path(), "models --json").success();
+    let embedded = run.stdout.contains("\"depth-best-mean\"");
+    let run = gpara(folder.path(), "demo depth --budget 3 --policy active --out out").success();
+    assert_eq!(run.stderr.contains("no depth network is embedded"), !embedded, "{}", run.stderr);
+    assert!(folder.path().join("out/room_0_truth.png").exists());
+}

@@ -3,7 +3,7 @@
 use crate::program::gpara;
 
 #[test]
-fn inspect_counts_each_kind_and_says_where_the_first_is() {
+fn users_01_inspect_counts_each_kind_and_says_where_the_first_is() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("field.csv"), "1,nan,0\n-2,inf,5\n").unwrap();
     std::fs::write(folder.path().join("mask.csv"), "0,1,1\n0,1,1\n").unwrap();
@@ -30,4 +30,33 @@ fn inspect_of_a_png_tells_whether_a_scale_is_known() {
     assert_eq!(plain[0]["values"], "gray values, no scale recorded");
     let scaled = gpara(folder.path(), "inspect a.png --png-offset -100 --png-step 0.5 --json").success().json();
     assert_eq!((scaled[0]["lowest"].as_f64(), scaled[0]["highest"].as_f64()), (Some(-100.0), Some(0.0)));
+}
+
+#[test]
+fn inspect_tells_points_from_fields_and_names_the_first_refused_line() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("points.csv"), "lat;lon;value;sigma\n48,1;8;-80;1\n48,2;8;nan;1\n48,3;8;-90;1\n")
+        .unwrap();
+    let run = gpara(folder.path(), "inspect points.csv --json").success();
+    let entry = &run.json()[0];
+    assert_eq!((entry["points"].as_u64(), entry["refused"].as_u64()), (Some(2), Some(1)));
+    assert_eq!(entry["first_refused"]["line"], 3);
+    assert_eq!(entry["position"], "latitude and longitude");
+    let text = gpara(folder.path(), "inspect points.csv").success().stdout;
+    assert!(
+        text.contains("2 points by latitude and longitude, 2 with sigma, 1 refused (first at 3: value is NaN"),
+        "{text}"
+    );
+}
+
+#[test]
+fn inspect_of_an_ascii_grid_counts_declared_missing_cells_and_tells_of_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "ncols 3\nnrows 1\nxllcorner 10\nyllcorner 20\ncellsize 2\nNODATA_value -1\n4 -1 5\n";
+    std::fs::write(folder.path().join("a.asc"), text).unwrap();
+    let entry = &gpara(folder.path(), "inspect a.asc --missing 5 --json").success().json()[0];
+    assert_eq!((entry["nan"].as_u64(), entry["highest"].as_f64()), (Some(2), Some(4.0)));
+    assert_eq!(entry["geotransform"][3].as_f64(), Some(22.0));
+    let text = gpara(folder.path(), "inspect a.asc").success().stdout;
+    assert!(text.contains("with a place of unknown coordinate system"), "{text}");
 }

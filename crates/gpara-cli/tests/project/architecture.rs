@@ -11,7 +11,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 7] = [
     ("gpara", &[]),
     ("gpara-nn", &["gpara"]),
     ("gpara-tasks", &["gpara"]),
-    ("gpara-train", &["gpara", "gpara-tasks"]),
+    ("gpara-train", &["gpara", "gpara-nn", "gpara-tasks"]),
     ("gpara-eval", &["gpara", "gpara-tasks"]),
     ("gpara-session", &["gpara", "gpara-tasks"]),
     ("gpara-cli", &["gpara", "gpara-nn", "gpara-tasks", "gpara-train", "gpara-eval", "gpara-session"]),

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_and_first_cells_of_each_kind() {
+    fn users_01_counts_and_first_cells_of_each_kind() {
         let values = vec![1.0, f64::NAN, 0.0, -2.0, f64::NEG_INFINITY, f64::NAN, 0.0, 5.0];
         let counts = Field::new(Grid::new(2, 4).unwrap(), values).unwrap().counts();
         assert_eq!((counts.cells, counts.nan, counts.infinite, counts.zero, counts.negative), (8, 2, 1, 2, 1));

@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
-use gpara::{Grid, Result};
+use gpara::Result;
 
 use super::delimited::Records;
 use super::error::FieldError;
+use super::limits::{announced_grid, check_num_values};
 use super::raster::Field;
 
 /// Decodes a grid; `path` only names the file in errors.
 pub(super) fn decode(bytes: &[u8], path: &Path) -> Result<Field> {
     let records = Records::new(bytes);
     let delimiter = records.delimiter();
+    check_num_values(path, bytes, delimiter.byte())?;
     let mut values = Vec::new();
     let (mut rows, mut cols) = (0, 0);
     for record in records {
@@ -31,7 +33,7 @@ pub(super) fn decode(bytes: &[u8], path: &Path) -> Result<Field> {
     if rows == 0 {
         return Err(FieldError::content(path, "the file holds no values").into());
     }
-    Field::new(Grid::new(rows, cols)?, values)
+    Field::new(announced_grid(path, rows, cols as u64)?, values)
 }
 
 #[cfg(test)]

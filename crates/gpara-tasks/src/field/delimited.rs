@@ -1,35 +1,52 @@
-//! Text tables as spreadsheets write them: byte order mark, CRLF, commas or semicolons, decimal commas.
+//! Text tables as spreadsheets write them: byte order mark, CRLF, commas, semicolons or tabulators, decimal commas.
 
 use csv::{ReaderBuilder, StringRecord, StringRecordsIntoIter, Trim};
 
 /// What separates the values of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Delimiter {
+pub(crate) enum Delimiter {
     /// A comma; numbers have a decimal point.
     Comma,
     /// A semicolon; numbers have a decimal point or a decimal comma.
     Semicolon,
+    /// A tabulator; numbers as between semicolons.
+    Tab,
 }
 
 impl Delimiter {
-    /// The delimiter of a text: semicolons if its first line has any.
+    /// The delimiter of a text: semicolons if its first line has any, else tabulators, else commas.
     fn of(text: &[u8]) -> Self {
         let first = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        if first.contains(&b';') { Self::Semicolon } else { Self::Comma }
+        match (first.contains(&b';'), first.contains(&b'\t')) {
+            (true, _) => Self::Semicolon,
+            (false, true) => Self::Tab,
+            (false, false) => Self::Comma,
+        }
+    }
+
+    /// The character itself.
+    pub(crate) fn byte(self) -> u8 {
+        match self {
+            Self::Comma => b',',
+            Self::Semicolon => b';',
+            Self::Tab => b'\t',
+        }
     }
 
     /// The number a text stands for.
-    pub(super) fn number(self, text: &str) -> Option<f64> {
+    pub(crate) fn number(self, text: &str) -> Option<f64> {
         let text = text.trim();
         match self {
-            Self::Semicolon if text.contains(',') && !text.contains('.') => text.replacen(',', ".", 1).parse().ok(),
-            Self::Comma | Self::Semicolon => text.parse().ok(),
+            Self::Semicolon | Self::Tab if text.contains(',') && !text.contains('.') => {
+                text.replacen(',', ".", 1).parse().ok()
+            }
+            Self::Comma | Self::Semicolon | Self::Tab => text.parse().ok(),
         }
     }
 }
 
 /// The records of a table as they stand, the header included, each with its line.
-pub(super) struct Records<'a> {
+pub(crate) struct Records<'a> {
     text: &'a [u8],
     delimiter: Delimiter,
     records: StringRecordsIntoIter<&'a [u8]>,
@@ -40,17 +57,16 @@ pub(super) struct Records<'a> {
 
 impl<'a> Records<'a> {
     /// The records of a file's bytes, without the byte order mark.
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let delimiter = Delimiter::of(text);
-        let byte = if delimiter == Delimiter::Semicolon { b';' } else { b',' };
         let mut builder = ReaderBuilder::new();
-        builder.has_headers(false).flexible(true).delimiter(byte).trim(Trim::All);
+        builder.has_headers(false).flexible(true).delimiter(delimiter.byte()).trim(Trim::All);
         Self { text, delimiter, records: builder.from_reader(text).into_records(), byte: 0, line: 1 }
     }
 
     /// What separates the values.
-    pub(super) fn delimiter(&self) -> Delimiter {
+    pub(crate) fn delimiter(&self) -> Delimiter {
         self.delimiter
     }
 

@@ -6,15 +6,24 @@ use gpara::{ErrorDetail, ErrorKind, Grid};
 use thiserror::Error as ThisError;
 
 #[derive(Debug, ThisError)]
-pub(super) enum FieldError {
+pub(crate) enum FieldError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
     #[error("cannot write {}", path.display())]
     Write { path: PathBuf, source: std::io::Error },
-    #[error("{} has an ending that is not known; .png, .npy and .csv are", path.display())]
+    #[error(
+        "{} has an ending that is not known; .png, .npy, .npz, .csv, .tif, .tiff and .asc are",
+        path.display()
+    )]
     Ending { path: PathBuf },
     #[error("{} is not as expected: {reason}", path.display())]
     Content { path: PathBuf, reason: String },
+    #[error("{} holds {size} {what}, at most {limit} are read", path.display())]
+    TooLarge { path: PathBuf, what: &'static str, size: u64, limit: u64 },
+    #[error("{} is a preview: its colours are no values", path.display())]
+    Preview { path: PathBuf },
+    #[error("{} cannot be written as {}: {reason}", path.display(), format)]
+    Unwritable { path: PathBuf, format: &'static str, reason: String },
     #[error("{} is a PNG without a recorded scale: its gray values have no unit", path.display())]
     NoScale { path: PathBuf },
     #[error("PNG scale with offset {offset} and step {step} is not allowed: both must be finite and the step not 0")]
@@ -27,6 +36,10 @@ pub(super) enum FieldError {
     Length { grid: Grid, found: usize },
     #[error("field is {field}, the mask is {mask}")]
     MaskSize { field: Grid, mask: Grid },
+    #[error("no cell of {to} is at least half covered by valid cells of {from}")]
+    NoneLeft { from: Grid, to: Grid },
+    #[error("row {row}, col {col} is marked as measured, but is outside the valid mask")]
+    MeasuredOutside { row: usize, col: usize },
     #[error("field is {value} at row {row}, col {col}; valid cells must be finite")]
     NonFinite { value: f64, row: usize, col: usize },
     #[error(
@@ -34,24 +47,14 @@ pub(super) enum FieldError {
         path.display()
     )]
     MaskValue { path: PathBuf, value: f64, row: usize, col: usize },
-    #[error("{} has no column `{column}`; its columns are {found}", path.display())]
-    NoColumn { path: PathBuf, column: String, found: String },
-    #[error("{path}, line {line}: {reason}{}", more_refused(*more), path = path.display())]
-    RefusedRow { path: PathBuf, line: u64, reason: String, more: usize },
-    #[error("column `{name}` has {found} values for {expected} points")]
-    Column { name: String, found: usize, expected: usize },
     #[error("value {value} at row {row}, col {col} is outside the written range {low}..{high}")]
     OutsideRange { value: f64, row: usize, col: usize, low: f64, high: f64 },
     #[error("range {low}..{high} cannot be written to a 16-bit PNG: it must be finite and ascending")]
     Range { low: f64, high: f64 },
 }
 
-fn more_refused(more: usize) -> String {
-    if more == 0 { String::new() } else { format!(" (and {more} more lines are refused)") }
-}
-
 impl FieldError {
-    pub(super) fn content(path: &Path, reason: impl ToString) -> Self {
+    pub(crate) fn content(path: &Path, reason: impl ToString) -> Self {
         Self::Content { path: path.into(), reason: reason.to_string() }
     }
 }
@@ -60,32 +63,33 @@ impl ErrorDetail for FieldError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Read { .. } | Self::Write { .. } => ErrorKind::Io,
-            Self::Length { .. } | Self::MaskSize { .. } | Self::Ragged { .. } | Self::Column { .. } => {
-                ErrorKind::ShapeMismatch
-            }
+            Self::Length { .. } | Self::MaskSize { .. } | Self::Ragged { .. } => ErrorKind::ShapeMismatch,
             Self::NonFinite { .. } => ErrorKind::NonFinite,
             Self::Range { .. }
             | Self::OutsideRange { .. }
             | Self::Ending { .. }
             | Self::Content { .. }
+            | Self::TooLarge { .. }
+            | Self::Preview { .. }
+            | Self::Unwritable { .. }
             | Self::NoScale { .. }
             | Self::Scale { .. }
+            | Self::MeasuredOutside { .. }
+            | Self::NoneLeft { .. }
             | Self::NotNumber { .. }
-            | Self::MaskValue { .. }
-            | Self::NoColumn { .. }
-            | Self::RefusedRow { .. } => ErrorKind::InvalidInput,
+            | Self::MaskValue { .. } => ErrorKind::InvalidInput,
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
             Self::NoScale { .. } => Some("say which value gray 0 stands for and how much one gray step is".into()),
+            Self::TooLarge { .. } => Some("cut the file into parts, or give a coarser one".into()),
+            Self::Preview { .. } => Some("give the map itself; previews end in _vis.png".into()),
             Self::NonFinite { .. } => Some("mark missing cells as invalid in a mask".into()),
             Self::NotNumber { .. } => {
                 Some("a CSV grid has numbers only, no header; missing cells are empty or nan".into())
             }
-            Self::RefusedRow { .. } => Some("nothing was recorded; correct the line, or skip invalid lines".into()),
-            Self::NoColumn { .. } => Some("columns are found by the names in the first line".into()),
             _ => None,
         }
     }

@@ -26,7 +26,7 @@ pub enum MaskUse {
 }
 
 impl MaskFile {
-    /// Reads a mask from `.png` (gray), `.npy` or `.csv`.
+    /// Reads a mask from any file that holds a field, e.g. `.png`, `.npy`, `.tif` or `.csv`.
     ///
     /// # Errors
     /// `InvalidInput` with the first value that is neither 0 nor the mark (1 or 255, the same in the whole file), and the
@@ -60,6 +60,23 @@ impl MaskFile {
         self.marked.iter().filter(|&&marked| marked).count()
     }
 
+    /// Checks that no marked cell is outside a valid mask, for masks of measured cells.
+    ///
+    /// # Errors
+    /// `ShapeMismatch` if the grids differ; `InvalidInput` with the first marked cell outside.
+    pub fn check_inside(&self, valid: &ValidMask) -> Result<()> {
+        if valid.grid() != self.grid {
+            return Err(FieldError::MaskSize { field: self.grid, mask: valid.grid() }.into());
+        }
+        match (0..self.marked.len()).find(|&node| self.marked[node] && !valid.is_valid(node)) {
+            None => Ok(()),
+            Some(node) => {
+                let (row, col) = self.grid.row_col(node);
+                Err(FieldError::MeasuredOutside { row, col }.into())
+            }
+        }
+    }
+
     /// The valid cells if a mark means `valid_if_marked`.
     ///
     /// # Errors
@@ -83,6 +100,22 @@ impl MaskFile {
     }
 }
 
+/// The bytes of an 8-bit PNG, 255 = valid; `path` only names the file in errors.
+pub(crate) fn encode_mask(path: &Path, valid: &ValidMask) -> Result<Vec<u8>> {
+    let pixels: Vec<u8> = valid.as_slice().iter().map(|&valid| if valid { 255 } else { 0 }).collect();
+    let (mut file, grid) = (Vec::new(), valid.grid());
+    let mut encode = || -> Result<(), png::EncodingError> {
+        let mut encoder = png::Encoder::new(&mut file, grid.cols() as u32, grid.rows() as u32);
+        encoder.set_color(png::ColorType::Grayscale);
+        encoder.set_depth(png::BitDepth::Eight);
+        let mut writer = encoder.write_header()?;
+        writer.write_image_data(&pixels)?;
+        writer.finish()
+    };
+    encode().map_err(|error| FieldError::content(path, error))?;
+    Ok(file)
+}
+
 #[cfg(test)]
 mod tests {
     use gpara::ErrorKind;
@@ -97,12 +130,31 @@ mod tests {
     }
 
     #[test]
-    fn zero_one_and_zero_255_give_the_same_mask() {
+    fn users_05_zero_one_and_zero_255_give_the_same_mask() {
         let mask = read("0,1,0\n1,1,0\n").unwrap();
         assert_eq!(mask, read("0,255,0\n255,255,0\n").unwrap());
         assert_eq!(mask.marked(), [false, true, false, true, true, false]);
         assert_eq!(mask.clone().into_valid(true).unwrap().num_valid(), 3);
         assert!(!mask.into_valid(false).unwrap().is_valid(1));
+    }
+
+    #[test]
+    fn users_05_boolean_arrays_are_masks() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mask.npy");
+        let header = "{'descr': '|b1', 'fortran_order': False, 'shape': (1, 3), }\n";
+        let bytes = [b"\x93NUMPY\x01\x00".as_slice(), &[header.len() as u8, 0], header.as_bytes(), &[1, 0, 1]].concat();
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(MaskFile::read(&path).unwrap().marked(), [true, false, true]);
+    }
+
+    #[test]
+    fn users_05_written_mask_reads_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mask.png");
+        let valid = ValidMask::new(Grid::new(2, 3).unwrap(), vec![true, false, true, true, false, false]).unwrap();
+        std::fs::write(&path, encode_mask(&path, &valid).unwrap()).unwrap();
+        assert_eq!(MaskFile::read(&path).unwrap().into_valid(true).unwrap(), valid);
     }
 
     #[test]
@@ -114,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn other_values_are_refused_and_named() {
+    fn users_05_other_values_are_refused_and_named() {
         for (text, value) in
             [("0,1\n2,0\n", "2"), ("0,1\n255,0\n", "255"), ("0,0\n0.5,0\n", "0.5"), ("0,1\n,0\n", "NaN")]
         {
@@ -126,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn inverted_looking_mask_gets_a_warning_that_names_the_flag() {
+    fn users_05_inverted_looking_mask_gets_a_warning_that_names_the_flag() {
         let mostly = read("1,1,0\n").unwrap();
         assert!(mostly.warning(MaskUse::Measured, "--invert-mask").unwrap().contains("--invert-mask"));
         assert_eq!(mostly.warning(MaskUse::Valid, "--invert-mask"), None);

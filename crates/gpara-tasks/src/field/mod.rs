@@ -1,25 +1,37 @@
-//! Fields on a grid in files anyone has: PNG, NPY and CSV; masks; points; writing that never leaves half a file.
+//! Fields on a grid in files anyone has: PNG, NPY, NPZ, CSV, GeoTIFF, ESRI ASCII grid; masks; writing that never leaves
+//! half a file.
 
-mod cells;
+pub(crate) mod ascii_grid;
 mod counts;
 mod csv_grid;
 mod delimited;
 mod error;
+pub(crate) mod geotiff;
+mod limits;
 mod map_files;
 mod mask;
 mod npy;
+mod npz;
 mod png_file;
-mod points;
 mod raster;
+mod resize;
 mod whole;
+pub(crate) mod world_file;
 
-pub use cells::read_cells;
 pub use counts::{Counts, FirstCells};
+pub(crate) use delimited::Records;
+pub use limits::{MAX_CELLS, MAX_FILE_BYTES};
+pub(crate) use limits::{announced_grid, check_expansion, check_num_values, read_file};
 pub use map_files::{write_csv_grid, write_npy_stack};
+pub(crate) use mask::encode_mask;
 pub use mask::{MaskFile, MaskUse};
+pub(crate) use npy::encode as encode_npy;
 pub use npy::write_npy;
-pub(crate) use png_file::GrayPng;
-pub use png_file::{PngScale, write_png16};
-pub use points::{Point, PointRows, RefusedRow, read_points, write_points};
-pub use raster::Field;
+pub(crate) use png_file::{GrayPng, encode_png16};
+pub use png_file::{GrayScale, PngScale, write_png16};
+pub(crate) use raster::{Ending, is_preview};
+pub use raster::{Field, Raster, RasterOptions};
+pub use resize::resize;
+pub(crate) use whole::write_together;
 pub use whole::write_whole;
+pub use world_file::read_world_file;

@@ -3,61 +3,117 @@
 use std::path::Path;
 
 use gpara::{Grid, Result};
-use npyz::{DType, NpyFile, Order, TypeChar, WriterBuilder};
+use npyz::WriterBuilder;
 
 use super::error::FieldError;
+use super::limits::announced_grid;
 use super::raster::Field;
 use super::whole::write_whole;
 
 /// Decodes an array of float, integer or boolean values; `path` only names the file in errors.
+///
+/// The header is parsed here, since `npyz` reserves memory for any length that a header announces.
 pub(super) fn decode(bytes: &[u8], path: &Path) -> Result<Field> {
-    let mut rest = bytes;
-    let file =
-        NpyFile::new(&mut rest).map_err(|error| FieldError::content(path, format!("not a readable NPY ({error})")))?;
-    let (shape, order, dtype) = (file.shape().to_vec(), file.order(), file.dtype());
-    let [rows, cols] = shape[..] else {
-        let reason = format!("the array has {} dimensions, 2 are needed", shape.len());
+    let header = Header::parse(bytes).ok_or_else(|| FieldError::content(path, "not a readable NPY header"))?;
+    let [rows, cols] = header.shape[..] else {
+        let reason = format!("the array has {} dimensions, 2 are needed", header.shape.len());
         return Err(FieldError::content(path, reason).into());
     };
-    let grid = Grid::new(side(rows), side(cols))?;
-    drop(file);
-    // Checked before reading: a damaged header must not make us reserve memory for data that are not there.
-    let item_size = dtype.num_bytes().unwrap_or(0);
-    if grid.num_nodes().checked_mul(item_size) != Some(rest.len()) {
-        let reason =
-            format!("{} bytes of data follow the header, {grid} values of {item_size} bytes are announced", rest.len());
+    let grid = announced_grid(path, rows, cols)?;
+    let item = Item::parse(header.descr).ok_or_else(|| {
+        let descr = header.descr;
+        let reason = format!("values are of type {descr}, allowed are float32, float64, integers, bool");
+        FieldError::content(path, reason)
+    })?;
+    let (size, found) = (item.size, header.data.len());
+    if grid.num_nodes() * size != found {
+        let reason = format!("{found} bytes of data follow the header, {grid} values of {size} bytes are announced");
         return Err(FieldError::content(path, reason).into());
     }
-    let values = read_values(bytes, &dtype).map_err(|reason| FieldError::content(path, reason))?;
-    Field::new(grid, if order == Order::C { values } else { transposed(grid, &values) })
+    let values = item.numbers(header.data);
+    Field::new(grid, if header.is_fortran { transposed(grid, &values) } else { values })
 }
 
-/// A side that does not fit becomes one that `Grid::new` refuses.
-fn side(length: u64) -> usize {
-    usize::try_from(length).unwrap_or(usize::MAX)
+/// What stands before the data: a Python dictionary with three keys.
+struct Header<'a> {
+    descr: &'a str,
+    is_fortran: bool,
+    shape: Vec<u64>,
+    data: &'a [u8],
 }
 
-fn read_values(bytes: &[u8], dtype: &DType) -> Result<Vec<f64>, String> {
-    fn read<T: npyz::Deserialize>(bytes: &[u8], to_f64: impl Fn(T) -> f64) -> Result<Vec<f64>, String> {
-        let file = NpyFile::new(bytes).map_err(|error| error.to_string())?;
-        let values = file.into_vec::<T>().map_err(|error| error.to_string())?;
-        Ok(values.into_iter().map(to_f64).collect())
+impl<'a> Header<'a> {
+    fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let rest = bytes.strip_prefix(b"\x93NUMPY")?;
+        let (length, start): (usize, usize) = match rest.first()? {
+            1 => (u16::from_le_bytes(rest.get(2..4)?.try_into().ok()?).into(), 4),
+            2 | 3 => (u32::from_le_bytes(rest.get(2..6)?.try_into().ok()?) as usize, 6),
+            _ => return None,
+        };
+        let text = std::str::from_utf8(rest.get(start..start.checked_add(length)?)?).ok()?;
+        let value = |key: &str| {
+            let at = [format!("'{key}'"), format!("\"{key}\"")]
+                .into_iter()
+                .find_map(|quoted| text.find(&quoted).map(|at| at + quoted.len()))?;
+            text[at..].trim_start().strip_prefix(':').map(str::trim_start)
+        };
+        let descr = value("descr")?;
+        let quoted = descr.strip_prefix('\'').and_then(|text| text.split('\'').next());
+        // A list of fields has no name that could be read; its text stands for it in the error.
+        let descr = quoted.or_else(|| descr.strip_prefix('"').and_then(|text| text.split('"').next())).unwrap_or(descr);
+        let is_fortran = match value("fortran_order")? {
+            text if text.starts_with("True") => true,
+            text if text.starts_with("False") => false,
+            _ => return None,
+        };
+        let shape = value("shape")?.strip_prefix('(')?.split(')').next()?;
+        let shape = shape.split(',').map(str::trim).filter(|side| !side.is_empty());
+        let shape = shape.map(|side| side.parse().ok()).collect::<Option<Vec<u64>>>()?;
+        Some(Self { descr, is_fortran, shape, data: &rest[start + length..] })
     }
-    let DType::Plain(plain) = dtype else { return Err("structured arrays are not fields".into()) };
-    match (plain.type_char(), plain.size_field()) {
-        (TypeChar::Float, 4) => read(bytes, |value: f32| f64::from(value)),
-        (TypeChar::Float, 8) => read(bytes, |value: f64| value),
-        (TypeChar::Bool, _) => read(bytes, |value: bool| f64::from(u8::from(value))),
-        (TypeChar::Uint, 1) => read(bytes, |value: u8| f64::from(value)),
-        (TypeChar::Uint, 2) => read(bytes, |value: u16| f64::from(value)),
-        (TypeChar::Int, 1) => read(bytes, |value: i8| f64::from(value)),
-        (TypeChar::Int, 2) => read(bytes, |value: i16| f64::from(value)),
-        (TypeChar::Int, 4) => read(bytes, |value: i32| f64::from(value)),
-        (TypeChar::Uint, 4) => read(bytes, |value: u32| f64::from(value)),
-        _ => Err(format!(
-            "values are of type {}, allowed are float32, float64, integers of 8 to 32 bits, bool",
-            dtype.descr()
-        )),
+}
+
+/// Type of one value.
+struct Item {
+    kind: u8,
+    size: usize,
+    is_big_endian: bool,
+}
+
+impl Item {
+    fn parse(descr: &str) -> Option<Self> {
+        let [order @ (b'<' | b'>' | b'|' | b'='), kind, size @ b'1'..=b'8'] = *descr.as_bytes() else { return None };
+        let size = usize::from(size - b'0');
+        let is_known = matches!((kind, size), (b'f', 4 | 8) | (b'i' | b'u', 1 | 2 | 4 | 8) | (b'b', 1));
+        is_known.then_some(Self { kind, size, is_big_endian: order == b'>' })
+    }
+
+    fn numbers(&self, data: &[u8]) -> Vec<f64> {
+        match (self.kind, self.size) {
+            (b'f', 4) => self.each(data, |bytes| f64::from(f32::from_le_bytes(bytes))),
+            (b'f', _) => self.each(data, f64::from_le_bytes),
+            (b'i', 1) => self.each(data, |bytes| f64::from(i8::from_le_bytes(bytes))),
+            (b'i', 2) => self.each(data, |bytes| f64::from(i16::from_le_bytes(bytes))),
+            (b'i', 4) => self.each(data, |bytes| f64::from(i32::from_le_bytes(bytes))),
+            // NumPy's default integer; beyond 2^53 a value is rounded.
+            (b'i', _) => self.each(data, |bytes| i64::from_le_bytes(bytes) as f64),
+            (b'u', 1) => self.each(data, |[byte]| f64::from(byte)),
+            (b'u', 2) => self.each(data, |bytes| f64::from(u16::from_le_bytes(bytes))),
+            (b'u', 4) => self.each(data, |bytes| f64::from(u32::from_le_bytes(bytes))),
+            (b'u', _) => self.each(data, |bytes| u64::from_le_bytes(bytes) as f64),
+            _ => self.each(data, |[byte]| f64::from(u8::from(byte != 0))),
+        }
+    }
+
+    fn each<const N: usize>(&self, data: &[u8], number: impl Fn([u8; N]) -> f64) -> Vec<f64> {
+        let of_chunk = |chunk: &[u8]| {
+            let mut bytes: [u8; N] = chunk.try_into().expect("chunks have N bytes");
+            if self.is_big_endian {
+                bytes.reverse();
+            }
+            number(bytes)
+        };
+        data.chunks_exact(N).map(of_chunk).collect()
     }
 }
 
@@ -75,19 +131,24 @@ fn transposed(grid: Grid, values: &[f64]) -> Vec<f64> {
 /// # Errors
 /// `ShapeMismatch` if `values` has another length than the grid; `Io` if the file cannot be written.
 pub fn write_npy(path: &Path, grid: Grid, values: &[f64]) -> Result<()> {
+    write_whole(path, &encode(path, grid, values)?)
+}
+
+/// The bytes of a float32 array; `path` only names the file in errors.
+pub(crate) fn encode(path: &Path, grid: Grid, values: &[f64]) -> Result<Vec<u8>> {
     if values.len() != grid.num_nodes() {
         return Err(FieldError::Length { grid, found: values.len() }.into());
     }
     let mut bytes = Vec::new();
-    let mut encode = || -> std::io::Result<()> {
+    let mut write = || -> std::io::Result<()> {
         let shape = [grid.rows() as u64, grid.cols() as u64];
         let mut writer =
             npyz::WriteOptions::<f32>::new().default_dtype().shape(&shape).writer(&mut bytes).begin_nd()?;
         writer.extend(values.iter().map(|&value| value as f32))?;
         writer.finish()
     };
-    encode().map_err(|error| FieldError::content(path, error))?;
-    write_whole(path, &bytes)
+    write().map_err(|error| FieldError::content(path, error))?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

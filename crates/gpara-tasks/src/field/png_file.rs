@@ -4,19 +4,49 @@ use std::io::Cursor;
 use std::path::Path;
 
 use gpara::{Grid, Result, ValidMask};
-use png::{BitDepth, ColorType, Decoder, Encoder};
+use png::{BitDepth, ColorType, Decoder, Encoder, Limits};
 
 use super::error::FieldError;
+use super::limits::{announced_grid, check_expansion};
 use super::whole::write_whole;
 
 /// Keyword of the text chunk that records the scale: `OFFSET STEP`.
 const SCALE_KEYWORD: &str = "gpara scale";
+
+/// Memory for the text chunks of a file and the like; the picture itself is checked by its announced size.
+const MAX_TEXT_BYTES: usize = 1 << 26;
 
 /// Value of a gray: `offset + step * gray`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PngScale {
     offset: f64,
     step: f64,
+    // A step of 1/1000 is held as a division: gray 1001 becomes the same bits as the text 1.001.
+    steps_per_unit: f64,
+}
+
+/// How the user says what gray values stand for, before the depth of the file is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum GrayScale {
+    /// A scale that does not depend on the file.
+    Steps(PngScale),
+    /// `floor` at gray 0, `floor + range` at white: 255 in a file of 8 bits, 65535 in one of 16.
+    Range {
+        /// Value of gray 0.
+        floor: f64,
+        /// Value of white minus that of gray 0.
+        range: f64,
+    },
+}
+
+impl GrayScale {
+    /// The scale in a file whose white is 255 or 65535.
+    pub(super) fn resolve(self, white: u16) -> Result<PngScale> {
+        match self {
+            Self::Steps(scale) => Ok(scale),
+            Self::Range { floor, range } => PngScale::new(floor, range / f64::from(white)),
+        }
+    }
 }
 
 impl PngScale {
@@ -28,7 +58,7 @@ impl PngScale {
         if !offset.is_finite() || !step.is_finite() || step == 0.0 {
             return Err(FieldError::Scale { offset, step }.into());
         }
-        Ok(Self { offset, step })
+        Ok(Self { offset, step, steps_per_unit: 1.0 })
     }
 
     /// A scale from the number of gray steps that make one unit, e.g. 1000 for depth in millimetres.
@@ -36,7 +66,8 @@ impl PngScale {
     /// # Errors
     /// `InvalidInput` if the number is 0 or not finite.
     pub fn per_unit(steps: f64) -> Result<Self> {
-        Self::new(0.0, 1.0 / steps)
+        Self::new(0.0, 1.0 / steps)?;
+        Ok(Self { offset: 0.0, step: 1.0, steps_per_unit: steps })
     }
 
     /// The value of gray 0.
@@ -46,12 +77,12 @@ impl PngScale {
 
     /// The value of one gray step.
     pub fn step(self) -> f64 {
-        self.step
+        self.step / self.steps_per_unit
     }
 
     /// The value of a gray.
     pub fn value(self, gray: u16) -> f64 {
-        self.offset + self.step * f64::from(gray)
+        self.offset + self.step * f64::from(gray) / self.steps_per_unit
     }
 }
 
@@ -68,14 +99,16 @@ impl GrayPng {
     /// Decodes 8- or 16-bit gray; `path` only names the file in errors.
     pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Self> {
         let broken = |error: png::DecodingError| FieldError::content(path, format!("not a readable PNG ({error})"));
-        let mut reader = Decoder::new(Cursor::new(bytes)).read_info().map_err(broken)?;
+        let limits = Limits { bytes: MAX_TEXT_BYTES };
+        let mut reader = Decoder::new_with_limits(Cursor::new(bytes), limits).read_info().map_err(broken)?;
         let (color, depth) = (reader.info().color_type, reader.info().bit_depth);
         if color != ColorType::Grayscale || !matches!(depth, BitDepth::Eight | BitDepth::Sixteen) {
             let reason = format!("it holds {color:?} with {depth:?} bits, only gray with 8 or 16 bits is allowed");
             return Err(FieldError::content(path, reason).into());
         }
-        let grid = Grid::new(reader.info().height as usize, reader.info().width as usize)?;
+        let grid = announced_grid(path, reader.info().height.into(), reader.info().width.into())?;
         let size = reader.output_buffer_size().ok_or_else(|| FieldError::content(path, "the picture is too large"))?;
+        check_expansion(path, size as u64, bytes.len())?;
         let mut buffer = vec![0; size];
         reader.next_frame(&mut buffer).map_err(broken)?;
         // Text chunks may follow the picture.
@@ -110,6 +143,19 @@ fn parse_scale(text: &str) -> Option<PngScale> {
 /// `ShapeMismatch` if `values` do not fit the mask; `InvalidInput` for a range that is not finite and ascending, or a valid
 /// value outside of it (nothing is clamped); `Io` if the file cannot be written.
 pub fn write_png16(path: &Path, valid: &ValidMask, values: &[f64], low: f64, high: f64) -> Result<PngScale> {
+    let (bytes, scale) = encode_png16(path, valid, values, low, high)?;
+    write_whole(path, &bytes)?;
+    Ok(scale)
+}
+
+/// The bytes of [`write_png16`]; `path` only names the file in errors.
+pub(crate) fn encode_png16(
+    path: &Path,
+    valid: &ValidMask,
+    values: &[f64],
+    low: f64,
+    high: f64,
+) -> Result<(Vec<u8>, PngScale)> {
     let grid = valid.grid();
     if values.len() != grid.num_nodes() {
         return Err(FieldError::Length { grid, found: values.len() }.into());
@@ -134,8 +180,7 @@ pub fn write_png16(path: &Path, valid: &ValidMask, values: &[f64], low: f64, hig
         bytes.extend(gray.to_be_bytes());
     }
     let encoded = encode_gray16(grid, &bytes, scale).map_err(|error| FieldError::content(path, error))?;
-    write_whole(path, &encoded)?;
-    Ok(scale)
+    Ok((encoded, scale))
 }
 
 fn encode_gray16(grid: Grid, bytes: &[u8], scale: PngScale) -> Result<Vec<u8>, png::EncodingError> {
@@ -144,7 +189,7 @@ fn encode_gray16(grid: Grid, bytes: &[u8], scale: PngScale) -> Result<Vec<u8>, p
     encoder.set_color(ColorType::Grayscale);
     encoder.set_depth(BitDepth::Sixteen);
     // The shortest text that reads back to the same bits.
-    encoder.add_text_chunk(SCALE_KEYWORD.into(), format!("{:?} {:?}", scale.offset, scale.step))?;
+    encoder.add_text_chunk(SCALE_KEYWORD.into(), format!("{:?} {:?}", scale.offset(), scale.step()))?;
     let mut writer = encoder.write_header()?;
     writer.write_image_data(bytes)?;
     writer.finish()?;
@@ -156,10 +201,10 @@ mod tests {
     use gpara::ErrorKind;
 
     use super::*;
-    use crate::field::Field;
+    use crate::field::{Field, Raster, RasterOptions};
 
     #[test]
-    fn reading_back_a_16_bit_png_is_within_half_a_step() {
+    fn users_10_reading_back_a_16_bit_png_is_within_half_a_step() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("gain.png");
         let grid = Grid::new(13, 7).unwrap();
@@ -199,8 +244,27 @@ mod tests {
         image::GrayImage::from_vec(2, 1, vec![10, 250]).unwrap().save(&path).unwrap();
         assert_eq!(Field::read(&path, None).unwrap_err().kind(), ErrorKind::InvalidInput);
         let field = Field::read(&path, Some(PngScale::per_unit(100.0).unwrap())).unwrap();
-        assert_eq!(field.values(), [10.0 * 0.01, 250.0 * 0.01]);
+        assert_eq!(field.values(), [0.1, 2.5]);
         assert!(PngScale::per_unit(0.0).is_err());
+    }
+
+    #[test]
+    fn users_08_scale_by_floor_and_range_reaches_white_in_both_depths() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gain.png");
+        let options =
+            RasterOptions { scale: Some(GrayScale::Range { floor: -147.0, range: 99.16 }), ..RasterOptions::default() };
+        image::GrayImage::from_vec(2, 1, vec![0, 255]).unwrap().save(&path).unwrap();
+        let eight = Raster::read(&path, &options).unwrap();
+        image::ImageBuffer::<image::Luma<u16>, _>::from_vec(2, 1, vec![0, 65535]).unwrap().save(&path).unwrap();
+        let sixteen = Raster::read(&path, &options).unwrap();
+        for raster in [&eight, &sixteen] {
+            let [low, high] = raster.field.values() else { panic!("two cells") };
+            assert!((low + 147.0).abs() < 1e-12 && (high + 47.84).abs() < 1e-9, "{low} {high}");
+        }
+        // The scale that was used is told, so that it can be recorded.
+        assert_eq!(eight.scale.unwrap().step(), 99.16 / 255.0);
+        assert_eq!(sixteen.scale.unwrap().step(), 99.16 / 65535.0);
     }
 
     #[test]

@@ -5,8 +5,11 @@ use std::path::Path;
 use gpara::{Grid, Result, ValidMask};
 
 use super::error::FieldError;
-use super::png_file::{GrayPng, PngScale};
-use super::{csv_grid, npy};
+use super::limits::read_file;
+use super::png_file::{GrayPng, GrayScale, PngScale};
+use super::world_file::read_world_file;
+use super::{ascii_grid, csv_grid, geotiff, npy, npz};
+use crate::geo::Georeference;
 
 /// Values on a grid in the unit of their file; NaN stands for a missing value.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,40 +30,26 @@ impl Field {
         Ok(Self { grid, values })
     }
 
-    /// Reads `.png` (gray, 8 or 16 bits), `.npy` (2-D, float, integer or boolean) or `.csv` (numbers without header).
+    /// Reads the values of any file that [`Raster::read`] reads.
     ///
     /// A PNG is read with `scale`, or else with the one [`write_png16`](super::write_png16) recorded in it. The other
     /// formats hold values and ignore `scale`.
     ///
     /// # Errors
-    /// `Io` if the file cannot be read; `InvalidInput` if it is of another format, damaged, or a PNG without any scale;
-    /// `ShapeMismatch` if the lines of a CSV differ in length. NaN and infinite values are read, not refused:
-    /// [`check_finite`](Self::check_finite) does that once the mask is known.
+    /// As [`Raster::read`].
     pub fn read(path: &Path, scale: Option<PngScale>) -> Result<Self> {
-        let bytes = read_bytes(path)?;
-        if Ending::of(path)? == Ending::Png {
-            let png = GrayPng::decode(&bytes, path)?;
-            let scale = scale.or(png.recorded).ok_or_else(|| FieldError::NoScale { path: path.into() })?;
-            let values = png.gray.iter().map(|&gray| scale.value(gray)).collect();
-            return Self::new(png.grid, values);
-        }
-        Self::decode_raw(&bytes, path)
+        let options = RasterOptions { scale: scale.map(GrayScale::Steps), ..RasterOptions::default() };
+        Ok(Raster::read(path, &options)?.field)
     }
 
     /// Reads the numbers of a file as they stand: gray values of a PNG without any scale.
     pub(super) fn read_raw(path: &Path) -> Result<Self> {
-        Self::decode_raw(&read_bytes(path)?, path)
-    }
-
-    fn decode_raw(bytes: &[u8], path: &Path) -> Result<Self> {
-        match Ending::of(path)? {
-            Ending::Png => {
-                let png = GrayPng::decode(bytes, path)?;
-                Self::new(png.grid, png.gray.into_iter().map(f64::from).collect())
-            }
-            Ending::Npy => npy::decode(bytes, path),
-            Ending::Csv => csv_grid::decode(bytes, path),
+        let bytes = read_bytes(path)?;
+        if Ending::of(path)? == Ending::Png {
+            let png = GrayPng::decode(&bytes, path)?;
+            return Self::new(png.grid, png.gray.into_iter().map(f64::from).collect());
         }
+        Ok(Raster::decode(&bytes, path, &RasterOptions::default())?.field)
     }
 
     /// The grid of the field.
@@ -83,10 +72,15 @@ impl Field {
     /// # Errors
     /// `ShapeMismatch` if the grids differ; `NonFinite` with the first valid cell that is NaN or infinite.
     pub fn check_finite(&self, valid: &ValidMask) -> Result<()> {
-        if valid.grid() != self.grid {
-            return Err(FieldError::MaskSize { field: self.grid, mask: valid.grid() }.into());
+        self.check_finite_at(valid.grid(), valid.nodes())
+    }
+
+    /// Checks that the field is on `grid` and finite at the nodes.
+    pub(crate) fn check_finite_at(&self, grid: Grid, mut nodes: impl Iterator<Item = usize>) -> Result<()> {
+        if grid != self.grid {
+            return Err(FieldError::MaskSize { field: self.grid, mask: grid }.into());
         }
-        match valid.nodes().find(|&node| !self.values[node].is_finite()) {
+        match nodes.find(|&node| !self.values[node].is_finite()) {
             None => Ok(()),
             Some(node) => {
                 let (row, col) = self.grid.row_col(node);
@@ -96,25 +90,118 @@ impl Field {
     }
 }
 
+/// What the user says about a file of values.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RasterOptions {
+    /// What gray values of a PNG stand for.
+    pub scale: Option<GrayScale>,
+    /// A value that stands for a missing one, beside the one that the file declares; -9999 or 0, for example.
+    pub missing: Option<f64>,
+    /// Name of the array in an `.npz`; not needed if there is one only.
+    pub array: Option<String>,
+}
+
+/// A field as a file holds it, and what the file says about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Raster {
+    /// The values; NaN stands for a missing one.
+    pub field: Field,
+    /// Its place in the world, from the file itself or a world file beside it.
+    pub georeference: Option<Georeference>,
+    /// The scale that turned gray values into values, if the file is a PNG.
+    pub scale: Option<PngScale>,
+}
+
+impl Raster {
+    /// Reads `.png` (gray, 8 or 16 bits), `.npy` and `.npz` (2-D, float, integer or boolean), `.csv` (numbers without
+    /// header), `.tif` and `.tiff` (one band) or `.asc` (ESRI ASCII grid).
+    ///
+    /// # Errors
+    /// `Io` if the file cannot be read; `InvalidInput` if it is of another format, damaged, larger than
+    /// [`MAX_CELLS`](super::MAX_CELLS), a preview (`*_vis.png`), or a PNG without any scale; `ShapeMismatch` if the lines
+    /// of a CSV differ in length. NaN and infinite values are read, not refused: [`Field::check_finite`] does that once
+    /// the mask is known.
+    pub fn read(path: &Path, options: &RasterOptions) -> Result<Self> {
+        let mut raster = Self::decode(&read_bytes(path)?, path, options)?;
+        if raster.georeference.is_none() {
+            raster.georeference = read_world_file(path)?;
+        }
+        Ok(raster)
+    }
+
+    /// Decodes the bytes of a file; the end of `path` tells the format.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn decode(bytes: &[u8], path: &Path, options: &RasterOptions) -> Result<Self> {
+        let (mut field, georeference, scale) = match Ending::of(path)? {
+            Ending::Png => {
+                let png = GrayPng::decode(bytes, path)?;
+                let given = options.scale.map(|scale| scale.resolve(png.white)).transpose()?;
+                let scale = given.or(png.recorded).ok_or_else(|| FieldError::NoScale { path: path.into() })?;
+                let values = png.gray.iter().map(|&gray| scale.value(gray)).collect();
+                (Field::new(png.grid, values)?, None, Some(scale))
+            }
+            Ending::Npy => (npy::decode(bytes, path)?, None, None),
+            Ending::Npz => (npz::decode(bytes, path, options.array.as_deref())?, None, None),
+            Ending::Csv => (csv_grid::decode(bytes, path)?, None, None),
+            Ending::Tiff => {
+                let (field, georeference) = geotiff::decode(bytes, path)?;
+                (field, georeference, None)
+            }
+            Ending::AsciiGrid => {
+                let (field, georeference) = ascii_grid::decode(bytes, path)?;
+                (field, Some(georeference), None)
+            }
+        };
+        if let Some(missing) = options.missing {
+            field.values.iter_mut().filter(|value| **value == missing).for_each(|value| *value = f64::NAN);
+        }
+        Ok(Self { field, georeference, scale })
+    }
+}
+
 fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     Ending::of(path)?;
-    std::fs::read(path).map_err(|source| FieldError::Read { path: path.into(), source }.into())
+    if is_preview(path) {
+        return Err(FieldError::Preview { path: path.into() }.into());
+    }
+    read_file(path)
+}
+
+/// Whether a name is that of a picture for people, `*_vis.png`.
+pub(crate) fn is_preview(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().to_ascii_lowercase().ends_with("_vis.png"))
 }
 
 /// What the end of a file's name says about its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
+pub(crate) enum Ending {
     Png,
     Npy,
+    Npz,
     Csv,
+    Tiff,
+    AsciiGrid,
 }
 
 impl Ending {
-    fn of(path: &Path) -> Result<Self> {
+    /// As [`of`](Self::of), for formats that are written.
+    pub(crate) fn of_written(path: &Path) -> Result<Self> {
+        match Self::of(path)? {
+            Self::Npz => Err(FieldError::Ending { path: path.into() }.into()),
+            ending => Ok(ending),
+        }
+    }
+
+    pub(crate) fn of(path: &Path) -> Result<Self> {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         match ending.as_deref() {
             Some("png") => Ok(Self::Png),
             Some("npy") => Ok(Self::Npy),
+            Some("npz") => Ok(Self::Npz),
+            Some("tif" | "tiff") => Ok(Self::Tiff),
+            Some("asc") => Ok(Self::AsciiGrid),
             Some("csv") => Ok(Self::Csv),
             _ => Err(FieldError::Ending { path: path.into() }.into()),
         }

@@ -1,7 +1,7 @@
 //! Files appear whole or not at all.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gpara::Result;
 
@@ -12,18 +12,43 @@ use super::error::FieldError;
 /// # Errors
 /// `Io` if the folder is missing or may not be written to; nothing is left behind.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    let write = || -> std::io::Result<()> {
+        stage(path, bytes)?.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    };
+    write().map_err(|source| FieldError::Write { path: path.into(), source }.into())
+}
+
+/// Writes files that belong together: all are complete on disk under temporary names before the first one is renamed.
+///
+/// # Errors
+/// `Io` if a folder is missing or may not be written to; no file has its name then. Only a failure of a rename itself, after
+/// everything was written, can leave some of the files.
+pub(crate) fn write_together(files: &[(PathBuf, Vec<u8>)]) -> Result<()> {
+    let failed = |path: &Path, source| FieldError::Write { path: path.into(), source };
+    let mut staged = Vec::with_capacity(files.len());
+    for (path, bytes) in files {
+        if path.is_dir() {
+            return Err(failed(path, std::io::ErrorKind::IsADirectory.into()).into());
+        }
+        staged.push((path, stage(path, bytes).map_err(|source| failed(path, source))?));
+    }
+    for (path, file) in staged {
+        file.persist(path).map_err(|error| failed(path, error.error))?;
+    }
+    Ok(())
+}
+
+/// The bytes under a temporary name in the folder of `path`.
+fn stage(path: &Path, bytes: &[u8]) -> std::io::Result<tempfile::NamedTempFile> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
-    let write = || -> std::io::Result<()> {
-        let mut file = new_file().tempfile_in(folder)?;
-        file.write_all(bytes)?;
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
-        Ok(())
-    };
-    write().map_err(|source| FieldError::Write { path: path.into(), source }.into())
+    let mut file = new_file().tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    Ok(file)
 }
 
 /// A temporary file with the permissions of any new file; by default it would be private to its owner.

@@ -9,28 +9,7 @@ use serde::de::DeserializeOwned;
 use super::error::RadioError;
 use super::gray::Gray;
 use super::scene::RadioScene;
-
-/// Part of a data set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Split {
-    /// For fitting.
-    Train,
-    /// For choosing settings.
-    Validation,
-    /// For reported numbers only.
-    Test,
-}
-
-impl Split {
-    /// The key of this part in `split.json`.
-    fn key(self) -> &'static str {
-        match self {
-            Self::Train => "train",
-            Self::Validation => "val",
-            Self::Test => "test",
-        }
-    }
-}
+use crate::split::Split;
 
 /// One radio map: a scene and its normalised gain.
 #[derive(Debug, Clone, PartialEq)]

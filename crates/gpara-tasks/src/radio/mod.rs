@@ -14,8 +14,9 @@ mod visibility;
 #[cfg(test)]
 mod test_masks;
 
+pub use crate::split::Split;
 pub use context::CHANNELS;
-pub use dataset::{RadioDataset, RadioMap, Split};
+pub use dataset::{RadioDataset, RadioMap};
 pub use sample_city::{NUM_SAMPLE_SCENES, sample_city, sample_scene};
 pub use scene::RadioScene;
 pub use units::{

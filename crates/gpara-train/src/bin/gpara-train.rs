@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use gpara_train::{RunOptions, TrainConfig, best_device, export_model, train};
+use clap::{Args, Parser, Subcommand};
+use gpara_train::{PackSettings, Role, RunOptions, TrainConfig, best_device, export_model, pack_depth, train};
 
 #[derive(Debug, Parser)]
 #[command(name = "gpara-train", version, about = "Trains the networks of gpara on libtorch")]
@@ -16,27 +16,23 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Trains a prior or a mean network as CONFIG says.
-    Prior {
-        /// Configuration, e.g. configs/radio_best_mean.toml.
-        config: PathBuf,
+    Prior(Run),
+    /// Trains a graph network, after its prior.
+    Graph(Run),
+    /// Trains an acquisition scorer, after its prior and graph.
+    Scorer(Run),
+    /// Writes a smaller copy of the depth data, to be carried to a GPU machine.
+    PackDepth {
         /// Folder of the data set.
-        #[arg(long)]
-        data: Option<PathBuf>,
-        /// Folder for checkpoint, weights and curve.
-        #[arg(long, default_value = "runs")]
-        out: PathBuf,
-        /// Continue from the checkpoint in the folder.
-        #[arg(long)]
-        resume: bool,
-        /// Stop after this many seconds, to be resumed.
-        #[arg(long)]
-        max_seconds: Option<f64>,
-        /// Replaces the budget of the configuration; give the same when resuming.
-        #[arg(long)]
-        budget_seconds: Option<f64>,
-        /// Replaces the budget of the configuration; give the same when resuming.
-        #[arg(long, conflicts_with = "budget_seconds")]
-        steps: Option<u64>,
+        from: PathBuf,
+        /// Folder of the copy.
+        to: PathBuf,
+        /// JPEG quality of the pictures.
+        #[arg(long, default_value_t = 85)]
+        quality: u8,
+        /// Depths are rounded to multiples of this many millimetres.
+        #[arg(long, default_value_t = 10)]
+        step_mm: u16,
     },
     /// Writes NAME.onnx and the card NAME.toml from a weights file, after a check against libtorch.
     Export {
@@ -49,6 +45,30 @@ enum Command {
         #[arg(long)]
         name: Option<String>,
     },
+}
+
+#[derive(Debug, Args)]
+struct Run {
+    /// Configuration, e.g. configs/radio_best_mean.toml.
+    config: PathBuf,
+    /// Folder of the data set.
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// Folder for checkpoint, weights and curve; frozen networks are read from it.
+    #[arg(long, default_value = "runs")]
+    out: PathBuf,
+    /// Continue from the checkpoint in the folder.
+    #[arg(long)]
+    resume: bool,
+    /// Stop after this many seconds, to be resumed.
+    #[arg(long)]
+    max_seconds: Option<f64>,
+    /// Replaces the budget of the configuration; give the same when resuming.
+    #[arg(long)]
+    budget_seconds: Option<f64>,
+    /// Replaces the budget of the configuration; give the same when resuming.
+    #[arg(long, conflicts_with = "budget_seconds")]
+    steps: Option<u64>,
 }
 
 fn main() -> ExitCode {
@@ -66,19 +86,14 @@ fn main() -> ExitCode {
 
 fn run(arguments: Arguments) -> gpara::Result<()> {
     match arguments.command {
-        Command::Prior { config, data, out, resume, max_seconds, budget_seconds, steps } => {
-            let mut config = TrainConfig::read(&config)?;
-            if budget_seconds.is_some() || steps.is_some() {
-                (config.budget.seconds, config.budget.steps) = (budget_seconds, steps);
-                config = config.check()?;
-            }
-            let options = RunOptions { data, out, resume, max_seconds, max_steps: None, device: best_device() };
-            let summary = train(&config, &options)?;
-            let state = if summary.finished { "finished" } else { "stopped, resume with --resume" };
-            eprintln!(
-                "{}: {state} at step {}, kept the weights of step {}",
-                config.name, summary.step, summary.kept_step
-            );
+        Command::Prior(run) => run_training(run, &[Role::Prior, Role::Mean]),
+        Command::Graph(run) => run_training(run, &[Role::Graph]),
+        Command::Scorer(run) => run_training(run, &[Role::Scorer]),
+        Command::PackDepth { from, to, quality, step_mm } => {
+            let report = pack_depth(&from, &to, PackSettings { quality, step_millimeters: step_mm })?;
+            let size = report.bytes as f64 / f64::from(1 << 20);
+            eprintln!("{}: {} maps, {size:.1} MiB", to.display(), report.num_maps);
+            Ok(())
         }
         Command::Export { weights, out, name } => {
             let report = export_model(&weights, &out, name.as_deref())?;
@@ -89,7 +104,22 @@ fn run(arguments: Arguments) -> gpara::Result<()> {
                 report.sha256,
                 report.max_difference,
             );
+            Ok(())
         }
     }
+}
+
+fn run_training(run: Run, roles: &[Role]) -> gpara::Result<()> {
+    let Run { config, data, out, resume, max_seconds, budget_seconds, steps } = run;
+    let mut config = TrainConfig::read(&config)?;
+    config.require_role(roles)?;
+    if budget_seconds.is_some() || steps.is_some() {
+        (config.budget.seconds, config.budget.steps) = (budget_seconds, steps);
+        config = config.check()?;
+    }
+    let options = RunOptions { data, out, resume, max_seconds, max_steps: None, device: best_device() };
+    let summary = train(&config, &options)?;
+    let state = if summary.finished { "finished" } else { "stopped, resume with --resume" };
+    eprintln!("{}: {state} at step {}, kept the weights of step {}", config.name, summary.step, summary.kept_step);
     Ok(())
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use gpara::{Result, SeedTree};
+use gpara_nn::Target;
 
+use super::exported::Exported;
 use super::parity::Inputs;
 use crate::config::{Keep, Output, Role, Source};
-use crate::unet::UNet;
 use crate::weights::RunFacts;
 
 /// Seed of the golden inputs.
@@ -24,6 +25,8 @@ pub(super) struct ModelCard {
     task: &'static str,
     role: Role,
     parameterization: Output,
+    #[serde(skip_serializing_if = "Target::is_field")]
+    target: Target,
     sees_measurements: bool,
     channels: Vec<String>,
     value_range: [f64; 2],
@@ -60,12 +63,13 @@ struct Golden {
 
 impl ModelCard {
     /// The card of `network` as a run made it.
-    pub(super) fn new(network: &UNet, facts: &RunFacts, sha256: &str) -> Result<Self> {
+    pub(super) fn new(network: &dyn Exported, facts: &RunFacts, sha256: &str) -> Result<Self> {
         let config = &facts.config;
         let schedule = Schedule::Linear { first: 1e-4, last: 0.02, steps: 1000 };
         let timestep = match config.role {
-            Role::Prior => 500,
+            Role::Prior | Role::Scorer => 500,
             Role::Mean => 999,
+            Role::Graph => 0,
         };
         let (maps, licence) = match config.data {
             Source::Radio => (
@@ -73,7 +77,17 @@ impl ModelCard {
                  by the project, 2 m cells by mask-aware halving",
                 "MIT OR Apache-2.0 (research grade)",
             ),
+            Source::Depth => (
+                "NYU Depth V2, labelled part at 192 x 256 (from a mirror that states no licence, distributed for \
+                 research: research grade), 8-bit depth",
+                "MIT OR Apache-2.0 (research grade)",
+            ),
             Source::SampleCity => ("the embedded sample city", "MIT OR Apache-2.0"),
+            Source::SampleRooms => ("the embedded sample rooms", "MIT OR Apache-2.0"),
+        };
+        let units = match config.data.is_depth() {
+            true => "2 depth / 10 m - 1",
+            false => "2 gray / 255 - 1; one gray is 0.389 dB of path gain",
         };
         let kept = match (facts.kept, facts.total_steps) {
             (Keep::Best, Some(total)) => format!("weights of step {} of {total}, the best validation", facts.steps),
@@ -82,15 +96,16 @@ impl ModelCard {
         };
         Ok(Self {
             name: config.name.clone(),
-            task: "radio",
+            task: config.data.task(),
             role: config.role,
             parameterization: config.parameterization,
+            target: config.target,
             sees_measurements: config.measurements,
             channels: config.channels(),
             value_range: [-1.0, 1.0],
-            units: "2 gray / 255 - 1; one gray is 0.389 dB of path gain",
+            units,
             grid: facts.grid,
-            size_multiple: network.config.side_multiple(),
+            size_multiple: network.shape().side_multiple(),
             data: format!("{maps}; {} training maps; {kept}", facts.num_maps),
             licence,
             seed: config.seed,
@@ -111,12 +126,12 @@ impl ModelCard {
 
 impl Golden {
     /// Output values of libtorch on inputs from a seed, drawn as `gpara_nn::GoldenCheck` says.
-    fn compute(network: &UNet, timestep: usize) -> Result<Self> {
-        let side = 8 * network.config.side_multiple();
+    fn compute(network: &dyn Exported, timestep: usize) -> Result<Self> {
+        let side = 8 * network.shape().side_multiple();
         let (tree, num_nodes) = (SeedTree::new(GOLDEN_SEED), side * side);
         let mut stream = tree.stream("golden/x");
         let noisy = (0..num_nodes).map(|_| stream.normal() as f32).collect();
-        let context = (0..network.config.in_channels - 1)
+        let context = (0..network.shape().in_channels - 1)
             .flat_map(|channel| {
                 let mut stream = tree.stream(&format!("golden/context/{channel}"));
                 (0..num_nodes).map(move |_| stream.uniform() as f32)

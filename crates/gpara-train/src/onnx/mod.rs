@@ -2,9 +2,11 @@
 
 mod card;
 mod error;
+mod exported;
 mod graph;
 mod parity;
 mod proto;
+mod scorer_graph;
 mod unet_graph;
 
 use std::path::Path;
@@ -15,7 +17,8 @@ use tch::Device;
 use gpara::Result;
 
 use self::card::ModelCard;
-use crate::config::hex;
+use self::exported::Exported;
+use crate::config::{Role, hex};
 use crate::error::TrainError;
 use crate::files::write_whole;
 use crate::unet::UNet;
@@ -38,7 +41,11 @@ pub struct ExportReport {
 /// `Incompatible` if a weight is not exactly an f16, or `rten` and libtorch differ by more than 1e-3; `Unsupported` if
 /// `rten` cannot run the graph; `Io` if the file cannot be written.
 pub fn export_onnx(network: &UNet, path: &Path) -> Result<ExportReport> {
-    let bytes = unet_graph::onnx_bytes(network)?;
+    write_onnx(network, path)
+}
+
+fn write_onnx(network: &dyn Exported, path: &Path) -> Result<ExportReport> {
+    let bytes = network.onnx_bytes()?;
     let max_difference = parity::max_difference(network, &bytes)?;
     write_whole(path, &bytes)?;
     Ok(ExportReport { max_difference, bytes: bytes.len(), sha256: hex(&Sha256::digest(&bytes)) })
@@ -50,25 +57,31 @@ pub fn export_onnx(network: &UNet, path: &Path) -> Result<ExportReport> {
 /// `InvalidInput` for a name with anything but letters, digits, `_` and `-`, and those of
 /// [`read_weights`](crate::read_weights) and [`export_onnx`].
 pub fn export_model(weights: &Path, folder: &Path, name: Option<&str>) -> Result<ExportReport> {
-    let (network, _variables, mut facts) = weights::read(weights, Device::Cpu)?;
-    if let Some(name) = name {
+    let renamed = |mut facts: RunFacts| -> Result<RunFacts> {
+        let Some(name) = name else { return Ok(facts) };
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)) {
             let allowed = "letters, digits, `_` and `-`";
             return Err(TrainError::Setting { key: "--name", value: name.into(), allowed }.into());
         }
         facts.config.name = name.into();
+        Ok(facts)
+    };
+    if weights::read_facts(weights)?.config.role == Role::Scorer {
+        let (network, _variables, facts) = weights::read_scorer(weights, Device::Cpu)?;
+        return write_model(&network, &renamed(facts)?, folder);
     }
-    write_model(&network, &facts, folder)
+    let (network, _variables, facts) = weights::read(weights, Device::Cpu)?;
+    write_model(&network, &renamed(facts)?, folder)
 }
 
-fn write_model(network: &UNet, facts: &RunFacts, folder: &Path) -> Result<ExportReport> {
+fn write_model(network: &dyn Exported, facts: &RunFacts, folder: &Path) -> Result<ExportReport> {
     std::fs::create_dir_all(folder).map_err(|source| TrainError::Io {
         action: "create",
         path: folder.into(),
         source,
     })?;
     let name = &facts.config.name;
-    let report = export_onnx(network, &folder.join(format!("{name}.onnx")))?;
+    let report = write_onnx(network, &folder.join(format!("{name}.onnx")))?;
     let card = ModelCard::new(network, facts, &report.sha256)?;
     write_whole(&folder.join(format!("{name}.toml")), card.to_toml().as_bytes())?;
     Ok(report)
@@ -77,7 +90,7 @@ fn write_model(network: &UNet, facts: &RunFacts, folder: &Path) -> Result<Export
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Keep, Output, Role, TrainConfig};
+    use crate::config::{Keep, Output, TrainConfig};
     use crate::unet::UNetConfig;
     use gpara::{ErrorKind, SeedTree};
     use std::path::PathBuf;
@@ -99,7 +112,15 @@ mod tests {
     }
 
     fn small() -> UNetConfig {
-        UNetConfig { widths: vec![8, 16, 24], blocks: 2, groups: 4, time_dim: 32, dropout: 0.1, in_channels: 4 }
+        UNetConfig {
+            widths: vec![8, 16, 24],
+            blocks: 2,
+            groups: 4,
+            time_dim: 32,
+            dropout: 0.1,
+            in_channels: 4,
+            out_channels: 1,
+        }
     }
 
     /// Name, role and output of the models that the tests of `gpara-nn` read.

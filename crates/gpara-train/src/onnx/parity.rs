@@ -1,13 +1,13 @@
 //! The exported graph against the network it was written from, on random inputs.
 
 use rten::{Model, ValueView};
-use tch::Tensor;
+use tch::{Device, Tensor};
 
 use gpara::{Result, SeedTree, Stream};
 
 use super::error::ExportError;
+use super::exported::Exported;
 use crate::error::TrainError;
-use crate::unet::UNet;
 
 /// Number of random inputs compared.
 const NUM_INPUTS: usize = 16;
@@ -29,16 +29,16 @@ impl Inputs {
         self.timesteps.len()
     }
 
-    /// What libtorch makes of them, `[batch, rows * cols]`.
-    pub(super) fn through_libtorch(&self, network: &UNet) -> Result<Vec<f32>> {
+    /// What libtorch makes of them, `[batch, outputs, rows * cols]`, on the CPU.
+    pub(super) fn through_libtorch(&self, network: &dyn Exported) -> Result<Vec<f32>> {
         let [rows, cols] = self.shape.map(|side| side as i64);
-        let (batch, device) = (self.batch() as i64, network.conv_in.ws.device());
+        let (batch, device) = (self.batch() as i64, Device::Cpu);
         let tensor = |values: &[f32], channels: i64| {
             Tensor::from_slice(values).view([batch, channels, rows, cols]).to_device(device)
         };
         let time = Tensor::from_slice(&self.timesteps).to_device(device);
-        let (noisy, context) = (tensor(&self.noisy, 1), tensor(&self.context, network.config.in_channels - 1));
-        let output = tch::no_grad(|| network.forward(&noisy, &time, &context, false));
+        let (noisy, context) = (tensor(&self.noisy, 1), tensor(&self.context, network.shape().in_channels - 1));
+        let output = tch::no_grad(|| network.answer(&noisy, &time, &context));
         Ok(Vec::try_from(output.contiguous().view(-1)).map_err(TrainError::Torch)?)
     }
 
@@ -62,10 +62,10 @@ impl Inputs {
 ///
 /// # Errors
 /// `Incompatible` if it is above 1e-3 or not a number, `Unsupported` if `rten` cannot run the graph.
-pub(super) fn max_difference(network: &UNet, onnx: &[u8]) -> Result<f64> {
+pub(super) fn max_difference(network: &dyn Exported, onnx: &[u8]) -> Result<f64> {
     let runtime = |error: Box<dyn std::error::Error>| ExportError::Runtime { reason: error.to_string() };
     let model = Model::load(onnx.to_vec()).map_err(|error| runtime(error.into()))?;
-    let multiple = network.config.side_multiple();
+    let multiple = network.shape().side_multiple();
     let mut stream = SeedTree::new(0).stream("export/parity");
     let mut worst = 0.0f64;
     for _ in 0..NUM_INPUTS / BATCH {
@@ -84,8 +84,8 @@ pub(super) fn max_difference(network: &UNet, onnx: &[u8]) -> Result<f64> {
     Ok(worst)
 }
 
-fn random_inputs(network: &UNet, shape: [usize; 2], stream: &mut Stream) -> Inputs {
-    let (num_nodes, channels) = (shape[0] * shape[1], network.config.in_channels as usize - 1);
+fn random_inputs(network: &dyn Exported, shape: [usize; 2], stream: &mut Stream) -> Inputs {
+    let (num_nodes, channels) = (shape[0] * shape[1], network.shape().in_channels as usize - 1);
     Inputs {
         shape,
         noisy: (0..BATCH * num_nodes).map(|_| stream.normal() as f32).collect(),

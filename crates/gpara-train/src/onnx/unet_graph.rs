@@ -18,45 +18,27 @@ const GROUP_NORM_EPSILON: f32 = 1e-5;
 pub(super) fn onnx_bytes(network: &UNet) -> Result<Vec<u8>> {
     let config = &network.config;
     let mut writer = UNetWriter::new(config.groups);
-    let field = [Size::Any("N"), Size::Fixed(1), Size::Any("H"), Size::Any("W")];
-    let context = [Size::Any("N"), Size::Fixed(config.in_channels - 1), Size::Any("H"), Size::Any("W")];
-    let x = writer.graph.input("x", &field);
-    let t = writer.graph.input("t", &[Size::Any("N")]);
-    let context = writer.graph.input("context", &context);
-    let time = writer.embedded_time(network, &t)?;
-    let joined = writer.join(&x, &context);
-    let mut hidden = writer.conv("conv_in", &joined, &network.conv_in, 1)?;
-    let mut kept = Vec::new();
-    for (level, down) in network.down.iter().enumerate() {
-        for (block, layers) in down.blocks.iter().enumerate() {
-            hidden = writer.block(&format!("down.{level}.{block}"), &hidden, layers, &time)?;
-            kept.push(hidden.clone());
-        }
-        if let Some(downsample) = &down.downsample {
-            hidden = writer.conv(&format!("down.{level}.downsample"), &hidden, downsample, 2)?;
-        }
-    }
-    for (block, layers) in network.middle.iter().enumerate() {
-        hidden = writer.block(&format!("middle.{block}"), &hidden, layers, &time)?;
-    }
-    for (level, up) in network.up.iter().enumerate().rev() {
-        for (block, layers) in up.blocks.iter().enumerate() {
-            let joined = writer.join(&hidden, &kept.pop().expect("one kept output a block"));
-            hidden = writer.block(&format!("up.{level}.{block}"), &joined, layers, &time)?;
-        }
-        if let Some(upsample) = &up.upsample {
-            hidden = writer.upsampled_conv(&format!("up.{level}.upsample"), &hidden, upsample)?;
-        }
-    }
-    let hidden = writer.group_norm("norm_out", &hidden, &network.norm_out)?;
-    let hidden = writer.silu(&hidden);
-    let output = writer.conv("conv_out", &hidden, &network.conv_out, 1)?;
-    writer.graph.output("output", &output, &field);
+    let inputs = writer.inputs(config.in_channels - 1);
+    let time = writer.embedded_time("", network, &inputs.t)?;
+    let output = writer.unet("", network, &inputs, &time)?;
+    writer.graph.output("output", &output, &image(config.out_channels));
     Ok(writer.graph.finish("unet"))
 }
 
-struct UNetWriter {
-    graph: GraphBuilder,
+/// An image of any batch and size.
+pub(super) fn image(channels: i64) -> [Size; 4] {
+    [Size::Any("N"), Size::Fixed(channels), Size::Any("H"), Size::Any("W")]
+}
+
+/// The inputs of every network file.
+pub(super) struct Inputs {
+    pub(super) x: Value,
+    pub(super) t: Value,
+    pub(super) context: Value,
+}
+
+pub(super) struct UNetWriter {
+    pub(super) graph: GraphBuilder,
     /// `[0, groups, -1]`: batch kept, one row a group.
     group_shape: Value,
     group_ones: Value,
@@ -65,7 +47,7 @@ struct UNetWriter {
 }
 
 impl UNetWriter {
-    fn new(groups: i64) -> Self {
+    pub(super) fn new(groups: i64) -> Self {
         let mut graph = GraphBuilder::default();
         let group_shape = graph.integers("group_shape", &[0, groups, -1]);
         let group_ones = graph.floats("group_ones", &[groups], &vec![1.0; groups as usize]);
@@ -74,8 +56,47 @@ impl UNetWriter {
         Self { graph, group_shape, group_ones, group_zeros, last_axes }
     }
 
+    /// `x`, `t` and a context of that many channels.
+    pub(super) fn inputs(&mut self, channels: i64) -> Inputs {
+        let x = self.graph.input("x", &image(1));
+        let t = self.graph.input("t", &[Size::Any("N")]);
+        Inputs { x, t, context: self.graph.input("context", &image(channels)) }
+    }
+
+    /// The whole network; names of its weights begin with `path`.
+    pub(super) fn unet(&mut self, path: &str, network: &UNet, inputs: &Inputs, time: &Value) -> Result<Value> {
+        let name = |layer: String| format!("{path}{layer}");
+        let joined = self.join(&inputs.x, &inputs.context);
+        let mut hidden = self.conv(&name("conv_in".into()), &joined, &network.conv_in, 1)?;
+        let mut kept = Vec::new();
+        for (level, down) in network.down.iter().enumerate() {
+            for (block, layers) in down.blocks.iter().enumerate() {
+                hidden = self.block(&name(format!("down.{level}.{block}")), &hidden, layers, time)?;
+                kept.push(hidden.clone());
+            }
+            if let Some(downsample) = &down.downsample {
+                hidden = self.conv(&name(format!("down.{level}.downsample")), &hidden, downsample, 2)?;
+            }
+        }
+        for (block, layers) in network.middle.iter().enumerate() {
+            hidden = self.block(&name(format!("middle.{block}")), &hidden, layers, time)?;
+        }
+        for (level, up) in network.up.iter().enumerate().rev() {
+            for (block, layers) in up.blocks.iter().enumerate() {
+                let joined = self.join(&hidden, &kept.pop().expect("one kept output a block"));
+                hidden = self.block(&name(format!("up.{level}.{block}")), &joined, layers, time)?;
+            }
+            if let Some(upsample) = &up.upsample {
+                hidden = self.upsampled_conv(&name(format!("up.{level}.upsample")), &hidden, upsample)?;
+            }
+        }
+        let hidden = self.group_norm(&name("norm_out".into()), &hidden, &network.norm_out)?;
+        let hidden = self.silu(&hidden);
+        self.conv(&name("conv_out".into()), &hidden, &network.conv_out, 1)
+    }
+
     /// Sinusoids of `t`, sines before cosines, through two layers with SiLU after each.
-    fn embedded_time(&mut self, network: &UNet, t: &Value) -> Result<Value> {
+    pub(super) fn embedded_time(&mut self, path: &str, network: &UNet, t: &Value) -> Result<Value> {
         let frequencies = network.config.frequencies();
         let frequencies = self.graph.floats("frequencies", &[1, frequencies.len() as i64], &frequencies);
         let axis = self.graph.integers("time_axis", &[1]);
@@ -84,9 +105,9 @@ impl UNetWriter {
         let sines = self.graph.call("Sin", &[&angles], &[]);
         let cosines = self.graph.call("Cos", &[&angles], &[]);
         let sinusoids = self.join(&sines, &cosines);
-        let hidden = self.linear("time1", &sinusoids, &network.time1)?;
+        let hidden = self.linear(&format!("{path}time1"), &sinusoids, &network.time1)?;
         let hidden = self.silu(&hidden);
-        let hidden = self.linear("time2", &hidden, &network.time2)?;
+        let hidden = self.linear(&format!("{path}time2"), &hidden, &network.time2)?;
         Ok(self.silu(&hidden))
     }
 
@@ -124,12 +145,12 @@ impl UNetWriter {
         Ok(self.graph.call("Add", &[&scaled, &shift], &[]))
     }
 
-    fn silu(&mut self, x: &Value) -> Value {
+    pub(super) fn silu(&mut self, x: &Value) -> Value {
         let sigmoid = self.graph.call("Sigmoid", &[x], &[]);
         self.graph.call("Mul", &[x, &sigmoid], &[])
     }
 
-    fn linear(&mut self, name: &str, x: &Value, layer: &nn::Linear) -> Result<Value> {
+    pub(super) fn linear(&mut self, name: &str, x: &Value, layer: &nn::Linear) -> Result<Value> {
         let weight = self.graph.weight(&format!("{name}.weight"), &layer.ws)?;
         let bias = self.graph.weight(&format!("{name}.bias"), layer.bs.as_ref().expect("linear layers have a bias"))?;
         Ok(self.graph.call("Gemm", &[x, &weight, &bias], &[Attribute::Int("transB", 1)]))
@@ -139,7 +160,7 @@ impl UNetWriter {
     ///
     /// One that halves the channels or more is written as the transposed convolution with the mirrored kernel, the same
     /// sum: `rten` gathers 9 values an input channel for the first form and adds up 9 an output channel for the second.
-    fn conv(&mut self, name: &str, x: &Value, layer: &nn::Conv2D, stride: i64) -> Result<Value> {
+    pub(super) fn conv(&mut self, name: &str, x: &Value, layer: &nn::Conv2D, stride: i64) -> Result<Value> {
         let size = layer.ws.size();
         let (outputs, inputs, side) = (size[0], size[1], size[3]);
         let bias = self.conv_bias(name, layer)?;

@@ -148,8 +148,11 @@ fn vectors_mut<T>(values: &mut [T]) -> &mut [[T; LANES]] {
 }
 
 /// One value of each lane.
-fn load<T: Copy>(values: &[T], index: &[u32; LANES]) -> [T; LANES] {
-    index.map(|at| values[at as usize])
+#[inline(always)]
+fn load<T: Copy>(target: &mut [T; LANES], values: &[T], index: &[u32; LANES]) {
+    for (target, &at) in target.iter_mut().zip(index) {
+        *target = values[at as usize];
+    }
 }
 
 impl BlockWork<'_> {
@@ -192,10 +195,11 @@ impl BlockWork<'_> {
             let place = Places::new::<Lanes>(size);
             let (f11_vectors, f12_vectors) = (vectors_mut(f11), vectors_mut(f12));
             for (&slot, index) in template.slots[entries.clone()].iter().zip(&self.batch.entries[entries]) {
-                *match place.of(slot) {
+                let target = match place.of(slot) {
                     Place::Square(at) => &mut f11_vectors[at],
                     Place::Wide(at) => &mut f12_vectors[at],
-                } = load(values, index);
+                };
+                load(target, values, index);
             }
             for (runs, source) in self.parts(front, children) {
                 front::add_to_pivots::<Lanes, T>(simd, size, runs, source, f11, f12);
@@ -230,7 +234,7 @@ impl BlockWork<'_> {
             df12.fill(T::ZERO);
             let nodes = &self.batch.pivot_nodes[template.pivot_starts[at]..template.pivot_starts[at + 1]];
             for (diagonal, index) in vectors_mut(df11).iter_mut().step_by(Lanes::row(size.pivots) + 1).zip(nodes) {
-                *diagonal = load(weights, index);
+                load(diagonal, weights, index);
             }
             for (runs, source) in self.parts(front, children) {
                 front::add_to_pivots::<Lanes, T>(simd, size, runs, source, df11, df12);
@@ -430,11 +434,32 @@ impl BlockWork<'_> {
             let mut apply = |a: &[T], a_row, b: &[T], k, update| {
                 let (m, n, part) = (size.pivots, 1, simd::Part::Full);
                 let (b_row, b_col, c_row) = (1, 1, 1);
-                let product = simd::Product { m, n, k, a, a_row, a_col: 1, b, b_row, b_col, and: None, c: out, c_row, update, part };
+                let product = simd::Product {
+                    m,
+                    n,
+                    k,
+                    a,
+                    a_row,
+                    a_col: 1,
+                    b,
+                    b_row,
+                    b_col,
+                    and: None,
+                    c: out,
+                    c_row,
+                    update,
+                    part,
+                };
                 product.lanes(self.simd);
             };
             apply(&factor.inverse[self.offsets.square(at)], Lanes::row(size.pivots), pivots, size.pivots, Update::Set);
-            apply(&factor.gain[self.offsets.wide(at)], Lanes::row(size.boundary), boundary, size.boundary, Update::Subtract);
+            apply(
+                &factor.gain[self.offsets.wide(at)],
+                Lanes::row(size.boundary),
+                boundary,
+                size.boundary,
+                Update::Subtract,
+            );
             spread(out, &front.pivots, field);
         }
     }

@@ -9,7 +9,7 @@ use thiserror::Error as ThisError;
 use super::block::{BlockFactor, BlockScratch, BlockWork, Offsets, ring_values};
 use super::front::{Dense, Lanes, Scratch, Size};
 use super::plan::{Batch, Place, Places, Plan};
-use super::real::{Aligned, LANES, Real};
+use super::real::{Aligned, LANES};
 use super::simd::{Kernels, Simd};
 use super::stencil::StencilMatrix;
 use super::trunk::{FrontFactor, TrunkWork};
@@ -224,7 +224,9 @@ impl<T: Kernels> Factorization<T> {
             work.invert(factor, scratch, rings, |front, z11, z12| {
                 let place = Places::new::<Lanes>(self.offsets.sizes[front]);
                 let entries = template.entry_starts[front]..template.entry_starts[front + 1];
-                for (&slot, index) in template.slots[entries.clone()].iter().zip(&self.plan.batches[at].entries[entries]) {
+                for (&slot, index) in
+                    template.slots[entries.clone()].iter().zip(&self.plan.batches[at].entries[entries])
+                {
                     let values = match place.of(slot) {
                         Place::Square(at) => &z11[at * LANES..],
                         Place::Wide(at) => &z12[at * LANES..],
@@ -330,17 +332,17 @@ fn each_batch<T: Kernels>(
 ) {
     let share = batches.len().div_ceil(workers.len());
     let len = rings.len() / batches.len();
-    let run = |(at, ((worker, batches), rings)): (usize, ((&mut Worker<T>, &mut [BlockFactor<T>]), &mut [T]))| {
-        for (offset, (batch, rings)) in batches.iter_mut().zip(rings.chunks_mut(len.max(1))).enumerate() {
-            work(at * share + offset, worker, batch, rings);
+    let run = |first: usize, worker: &mut Worker<T>, batches: &mut [BlockFactor<T>], rings: &mut [T]| {
+        for (offset, (batch, rings)) in batches.iter_mut().zip(rings.chunks_mut(len)).enumerate() {
+            work(first + offset, worker, batch, rings);
         }
     };
-    if workers.len() == 1 {
-        run((0, ((&mut workers[0], batches), rings)));
+    if let [worker] = workers {
+        run(0, worker, batches, rings);
     } else {
-        let shares = batches.par_chunks_mut(share).zip(rings.par_chunks_mut((share * len).max(1)));
+        let shares = batches.par_chunks_mut(share).zip(rings.par_chunks_mut(share * len));
         workers.par_iter_mut().zip(shares).enumerate().for_each(|(at, (worker, (batches, rings)))| {
-            run((at, ((worker, batches), rings)));
+            run(at * share, worker, batches, rings);
         });
     }
 }

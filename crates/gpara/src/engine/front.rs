@@ -205,7 +205,22 @@ pub(super) fn differentiate<L: Layout, T: Kernels>(
     // dS - dF22 = -Y' K - K' Y with Y = dF12 - dF11 K / 2.
     let (m, n, k, update, part) = (b, b, p, Update::SetNegative, Part::Upper);
     let (a_row, a_col, b_row, b_col, c, c_row) = (1, l2, l2, 1, df22, l2);
-    let product = Product { m, n, k, a: half, a_row, a_col, b: gain, b_row, b_col, and: Some((gain, half)), c, c_row, update, part };
+    let product = Product {
+        m,
+        n,
+        k,
+        a: half,
+        a_row,
+        a_col,
+        b: gain,
+        b_row,
+        b_col,
+        and: Some((gain, half)),
+        c,
+        c_row,
+        update,
+        part,
+    };
     L::product(simd, product);
 }
 
@@ -275,7 +290,8 @@ impl<T: Kernels> Columns<'_, T> {
         let (a, a_row, a_col) = if L::WIDTH == 1 { (self.tall, 1, l1) } else { (self.gain, l2, 1) };
         let and = other.map(|(other, z22)| (if L::WIDTH == 1 { other.tall } else { other.gain }, z22));
         let (m, n, k, update, part) = (p, b, b, Update::SetNegative, Part::Full);
-        let product = Product { m, n, k, a, a_row, a_col, b: z22, b_row: l2, b_col: 1, and, c, c_row: l2, update, part };
+        let product =
+            Product { m, n, k, a, a_row, a_col, b: z22, b_row: l2, b_col: 1, and, c, c_row: l2, update, part };
         L::product(self.simd, product);
     }
 
@@ -286,7 +302,8 @@ impl<T: Kernels> Columns<'_, T> {
         let (b_matrix, b_row, b_col) = if L::WIDTH == 1 { (self.tall, l1, 1) } else { (self.gain, 1, l2) };
         let and = other.map(|(a, other)| (a, if L::WIDTH == 1 { other.tall } else { other.gain }));
         let (m, n, k, update, part) = (p, p, b, Update::Subtract, Part::Upper);
-        let product = Product { m, n, k, a, a_row: l2, a_col: 1, b: b_matrix, b_row, b_col, and, c, c_row: l1, update, part };
+        let product =
+            Product { m, n, k, a, a_row: l2, a_col: 1, b: b_matrix, b_row, b_col, and, c, c_row: l1, update, part };
         L::product(self.simd, product);
     }
 }
@@ -307,8 +324,11 @@ pub(super) fn add_to_pivots<L: Layout, T: Kernels>(
             let row = rows.target + offset;
             for cols in &runs[at..] {
                 let Strip { source, col, len } = Strip::of(rows, offset, cols, child_row);
-                let (target, at) =
-                    if col < size.pivots { (&mut *f11, row * l1 + col) } else { (&mut *f12, row * l2 + col - size.pivots) };
+                let (target, at) = if col < size.pivots {
+                    (&mut *f11, row * l1 + col)
+                } else {
+                    (&mut *f12, row * l2 + col - size.pivots)
+                };
                 let target = &mut target[at * L::WIDTH..(at + len) * L::WIDTH];
                 simd::add(simd, target, &child[source * L::WIDTH..(source + len) * L::WIDTH]);
             }
@@ -420,19 +440,79 @@ fn invert_dense<T: Kernels>(
     let full = Part::Full;
     let (p1, a12) = (&upper[..], &upper[h..]);
     let (c, update) = (&mut *y, Update::Set);
-    Product { m: h, n: q, k: h, a: p1, a_row: 1, a_col: row, b: a12, b_row: row, b_col: 1, and: None, c, c_row: lq, update, part: full }
-        .dense(simd);
+    Product {
+        m: h,
+        n: q,
+        k: h,
+        a: p1,
+        a_row: 1,
+        a_col: row,
+        b: a12,
+        b_row: row,
+        b_col: 1,
+        and: None,
+        c,
+        c_row: lq,
+        update,
+        part: full,
+    }
+    .dense(simd);
     let (c, update) = (&mut lower[h..], Update::Subtract);
-    Product { m: q, n: q, k: h, a: a12, a_row: 1, a_col: row, b: &*y, b_row: lq, b_col: 1, and: None, c, c_row: row, update, part: Part::Upper }
-        .dense(simd);
+    Product {
+        m: q,
+        n: q,
+        k: h,
+        a: a12,
+        a_row: 1,
+        a_col: row,
+        b: &*y,
+        b_row: lq,
+        b_col: 1,
+        and: None,
+        c,
+        c_row: row,
+        update,
+        part: Part::Upper,
+    }
+    .dense(simd);
     invert_dense(simd, q, &mut lower[h..], row, &mut pivots[h..], rest);
     // A12 <- -Y C^-1, A21 its transpose.
     let (c, update) = (&mut upper[h..], Update::SetNegative);
-    Product { m: h, n: q, k: q, a: &*y, a_row: lq, a_col: 1, b: &lower[h..], b_row: row, b_col: 1, and: None, c, c_row: row, update, part: full }
-        .dense(simd);
+    Product {
+        m: h,
+        n: q,
+        k: q,
+        a: &*y,
+        a_row: lq,
+        a_col: 1,
+        b: &lower[h..],
+        b_row: row,
+        b_col: 1,
+        and: None,
+        c,
+        c_row: row,
+        update,
+        part: full,
+    }
+    .dense(simd);
     simd::transpose(simd, (h, q), &upper[h..], row, lower, row);
     // P1 - A12 Y' as -(Y A21)' would read A21 by rows: P1 <- P1 - Y A21, symmetric.
     let (c, update) = (&mut upper[..], Update::Subtract);
-    Product { m: h, n: h, k: q, a: &*y, a_row: lq, a_col: 1, b: &*lower, b_row: row, b_col: 1, and: None, c, c_row: row, update, part: full }
-        .dense(simd);
+    Product {
+        m: h,
+        n: h,
+        k: q,
+        a: &*y,
+        a_row: lq,
+        a_col: 1,
+        b: &*lower,
+        b_row: row,
+        b_col: 1,
+        and: None,
+        c,
+        c_row: row,
+        update,
+        part: full,
+    }
+    .dense(simd);
 }

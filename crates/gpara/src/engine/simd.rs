@@ -624,8 +624,9 @@ unsafe fn product_lanes<V: Vector>(p: &Raw<V::Elem>) {
                     }
                     // SAFETY: rows and cols are cut to m and n.
                     unsafe {
-                        tiles!((1, 1) (1, 2) (1, 3) (1, 4) (2, 1) (2, 2) (2, 3) (2, 4)
-                               (3, 1) (3, 2) (3, 3) (3, 4) (4, 1) (4, 2) (4, 3) (4, 4));
+                        tiles!((1, 1)(1, 2)(1, 3)(1, 4)(2, 1)(2, 2)(2, 3)(2, 4)(3, 1)(3, 2)(3, 3)(3, 4)(4, 1)(4, 2)(
+                            4, 3
+                        )(4, 4));
                     }
                 }
             }
@@ -730,7 +731,8 @@ unsafe fn mirror_lanes_upper<V: Vector>(size: usize, matrix: *mut V::Elem, row: 
         for i in 0..size {
             for j in i + 1..size {
                 for offset in (0..LANES).step_by(V::WIDTH) {
-                    V::load(matrix.add((i * row + j) * LANES + offset)).store(matrix.add((j * row + i) * LANES + offset));
+                    V::load(matrix.add((i * row + j) * LANES + offset))
+                        .store(matrix.add((j * row + i) * LANES + offset));
                 }
             }
         }
@@ -934,7 +936,14 @@ pub(crate) trait Kernels: Real {
     unsafe fn mirror(simd: Simd, size: usize, matrix: *mut Self, row: usize);
     unsafe fn mirror_lanes(simd: Simd, size: usize, matrix: *mut Self, row: usize);
     unsafe fn invert_small(simd: Simd, size: usize, matrix: *mut Self, row: usize, pivots: *mut Self);
-    unsafe fn invert_lanes(simd: Simd, size: usize, matrix: *mut Self, row: usize, pivots: *mut Self, scratch: *mut Self);
+    unsafe fn invert_lanes(
+        simd: Simd,
+        size: usize,
+        matrix: *mut Self,
+        row: usize,
+        pivots: *mut Self,
+        scratch: *mut Self,
+    );
     unsafe fn subtract_dots(
         simd: Simd,
         rows: usize,

@@ -394,8 +394,23 @@ impl TrunkWork<'_> {
 fn row_product<T: Kernels>(simd: Simd, x: &[T], matrix: &[T], cols: usize, out: &mut [T], update: Update) {
     let (n, k, row) = (cols, x.len(), padded(cols));
     let part = simd::Part::Full;
-    simd::Product { m: 1, n, k, a: x, a_row: 1, a_col: 1, b: matrix, b_row: row, b_col: 1, and: None, c: out, c_row: row, update, part }
-        .dense(simd);
+    simd::Product {
+        m: 1,
+        n,
+        k,
+        a: x,
+        a_row: 1,
+        a_col: 1,
+        b: matrix,
+        b_row: row,
+        b_col: 1,
+        and: None,
+        c: out,
+        c_row: row,
+        update,
+        part,
+    }
+    .dense(simd);
 }
 
 /// What the parts of a front left.

@@ -6,7 +6,7 @@ use crate::batch::{BatchInput, BatchRule, select_batch};
 use crate::error::Result;
 use crate::posterior::{Correction, Posterior};
 use crate::risk::{EnsembleMoments, RiskSettings, RiskWeights};
-use crate::scorer::{AcquisitionState, Scorer, calibrated_score, normalized_utility};
+use crate::scorer::{AcquisitionState, Scorer, calibrated_score, direct_score, normalized_utility};
 use crate::solve::MeanSolver;
 use crate::utility::{UtilityMethod, UtilityMoments};
 
@@ -119,7 +119,11 @@ impl Gpara {
             budget: input.budget,
             remaining: input.budget.saturating_sub(input.observations.len() + input.pending.len()),
         };
-        calibrated_score(anchor, &self.scorer.residual_score(&state)?, self.settings.score_bound)
+        let raw = self.scorer.residual_score(&state)?;
+        if self.scorer.replaces_anchor() {
+            return direct_score(anchor, raw);
+        }
+        calibrated_score(anchor, &raw, self.settings.score_bound)
     }
 }
 

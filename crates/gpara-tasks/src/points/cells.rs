@@ -5,8 +5,8 @@ use std::path::Path;
 use csv::StringRecord;
 use gpara::{Grid, Result};
 
-use super::delimited::Records;
-use super::error::FieldError;
+use super::error::PointError;
+use crate::field::{Records, read_file};
 
 /// Reads cells by the columns `row` and `col` (0-based); other columns are ignored.
 ///
@@ -14,21 +14,22 @@ use super::error::FieldError;
 /// `Io` if the file cannot be read; `InvalidInput` if a column is missing (named), a line is not a cell of the grid (with its
 /// number), or there is no cell at all.
 pub fn read_cells(path: &Path, grid: Grid) -> Result<Vec<usize>> {
-    let bytes = std::fs::read(path).map_err(|source| FieldError::Read { path: path.into(), source })?;
+    let bytes = read_file(path)?;
     let mut records = Records::new(&bytes);
-    let broken = |error: csv::Error| FieldError::content(path, error);
+    let broken = |error: csv::Error| PointError::content(path, error);
     let (_, header) = records.next().transpose().map_err(broken)?.unwrap_or_default();
     let (row, col) = (column(&header, "row", path)?, column(&header, "col", path)?);
     let mut nodes = Vec::new();
     for record in records {
         let (line, record) = record.map_err(broken)?;
-        let refused = |reason| FieldError::RefusedRow { path: path.into(), line, reason, more: 0 };
+        let refused =
+            |reason| PointError::RefusedRow { path: path.into(), item: "line", number: line, reason, more: 0 };
         let row = index(&record, row, "row", grid.rows()).map_err(refused)?;
         let col = index(&record, col, "col", grid.cols()).map_err(refused)?;
         nodes.push(grid.node(row, col));
     }
     if nodes.is_empty() {
-        return Err(FieldError::content(path, "the file holds no cells").into());
+        return Err(PointError::content(path, "the file holds no cells").into());
     }
     Ok(nodes)
 }
@@ -36,7 +37,7 @@ pub fn read_cells(path: &Path, grid: Grid) -> Result<Vec<usize>> {
 fn column(header: &StringRecord, name: &str, path: &Path) -> Result<usize> {
     let found = || header.iter().map(|column| format!("`{column}`")).collect::<Vec<_>>().join(", ");
     let at = header.iter().position(|column| column.eq_ignore_ascii_case(name));
-    Ok(at.ok_or_else(|| FieldError::NoColumn { path: path.into(), column: name.into(), found: found() })?)
+    Ok(at.ok_or_else(|| PointError::NoColumn { path: path.into(), column: name.into(), found: found() })?)
 }
 
 fn index(record: &StringRecord, column: usize, name: &str, limit: usize) -> Result<usize, String> {

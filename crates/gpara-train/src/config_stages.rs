@@ -1,0 +1,192 @@
+//! The parts of a configuration that only some runs have: augmentation, conditioner, graph and scorer.
+
+use gpara::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::error::TrainError;
+
+/// Random changes of pictures with depth, drawn for each sample of each step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AugmentConfig {
+    /// Share of samples mirrored left to right.
+    pub flip_share: f64,
+    /// Largest enlargement; a crop enlarged by z has its depth divided by z, as if the camera were nearer. Log-uniform
+    /// from 1.
+    pub zoom_max: f64,
+    /// Largest rotation about the picture's centre, either way.
+    pub rotation_degrees: f64,
+    /// Largest relative change of brightness, contrast and of each colour.
+    pub color_jitter: f64,
+}
+
+/// The graph conditioner that graph and scorer are trained for; the values are the preset's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConditionerConfig {
+    /// Name of the frozen prior; `NAME.safetensors` lies in the folder of the run.
+    pub prior: String,
+    /// L.
+    pub ensemble_size: usize,
+    /// Number of reverse steps.
+    pub num_steps: usize,
+    /// tau of Eq. 8.
+    pub residual_precision: f64,
+    /// lambda of Eq. 8.
+    pub graph_coupling: f64,
+    /// sigma_y, normalised units.
+    pub noise_std: f64,
+    /// Jacobi sweeps (Eq. B.26).
+    pub sweeps: usize,
+    /// rho_g of Eq. 13.
+    pub strength: f64,
+}
+
+/// How reverse steps are drawn while the graph is trained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepWeighting {
+    /// Every step of the grid alike. Most of the loss is then that of the first reverse step, whose estimate is worst.
+    Uniform,
+    /// In proportion to `sqrt(alpha_bar)`: late reverse steps, whose estimates are good, count most.
+    Signal,
+}
+
+/// Training of the graph network (C.4-C.8).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GraphConfig {
+    /// How `t` is drawn.
+    pub step_weighting: StepWeighting,
+    /// lambda_u, of the error over unobserved cells.
+    pub unobserved_weight: f64,
+    /// lambda_s, of the error at measured cells.
+    pub observed_weight: f64,
+    /// lambda_h, of the hinge C.6.
+    pub hinge_weight: f64,
+    /// lambda_a, of the affinity loss C.8.
+    pub affinity_weight: f64,
+    /// s_res of C.7, normalised units.
+    pub residual_scale: f64,
+    /// s_x of C.7, normalised units.
+    pub field_scale: f64,
+}
+
+/// Training of the scorer (C.9-C.15).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScorerConfig {
+    /// Name of the frozen graph network, beside the prior; none: the uniform graph.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<String>,
+    /// Gamma, the budget of a campaign; states have fewer measurements.
+    pub budget: usize,
+    /// beta_acq.
+    pub score_bound: f64,
+    /// lambda_m: share of the analytic utility in the teacher.
+    pub anchor_share: f64,
+    /// T_tau.
+    pub teacher_temperature: f64,
+    /// T_psi.
+    pub score_temperature: f64,
+    /// Channels of the trunk's output and of the message passing.
+    pub hidden: i64,
+    /// Graph message-passing blocks.
+    pub message_blocks: usize,
+    /// Weights of the losses.
+    pub loss: ScorerLossConfig,
+}
+
+/// lambda_J: weights of the scorer's losses (C.13-C.15).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScorerLossConfig {
+    /// L_dist.
+    pub distillation: f64,
+    /// L_top.
+    pub top: f64,
+    /// L_reg.
+    pub regret: f64,
+    /// L_cal.
+    pub calibration: f64,
+    /// L_mar.
+    pub margin: f64,
+    /// L_anc.
+    pub anchor: f64,
+}
+
+fn refuse(key: &'static str, value: impl ToString, allowed: &'static str) -> Result<()> {
+    Err(TrainError::Setting { key, value: value.to_string(), allowed }.into())
+}
+
+fn positive(key: &'static str, value: f64) -> Result<()> {
+    if value.is_finite() && value > 0.0 { Ok(()) } else { refuse(key, value, "a finite number above 0") }
+}
+
+fn not_negative(key: &'static str, value: f64) -> Result<()> {
+    if value.is_finite() && value >= 0.0 { Ok(()) } else { refuse(key, value, "a finite number, 0 or more") }
+}
+
+impl AugmentConfig {
+    pub(crate) fn check(&self) -> Result<()> {
+        if !(0.0..=1.0).contains(&self.flip_share) {
+            return refuse("augmentation.flip_share", self.flip_share, "0 to 1");
+        }
+        if !(1.0..=4.0).contains(&self.zoom_max) {
+            return refuse("augmentation.zoom_max", self.zoom_max, "1 to 4");
+        }
+        if !(0.0..=45.0).contains(&self.rotation_degrees) {
+            return refuse("augmentation.rotation_degrees", self.rotation_degrees, "0 to 45");
+        }
+        if !(0.0..1.0).contains(&self.color_jitter) {
+            return refuse("augmentation.color_jitter", self.color_jitter, "0 <= color_jitter < 1");
+        }
+        Ok(())
+    }
+}
+
+impl ConditionerConfig {
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.ensemble_size < 2 {
+            return refuse("conditioner.ensemble_size", self.ensemble_size, "at least 2, else it has no spread");
+        }
+        if self.num_steps == 0 || self.sweeps == 0 {
+            return refuse("conditioner", format!("{self:?}"), "num_steps and sweeps at least 1");
+        }
+        positive("conditioner.residual_precision", self.residual_precision)?;
+        not_negative("conditioner.graph_coupling", self.graph_coupling)?;
+        positive("conditioner.noise_std", self.noise_std)?;
+        positive("conditioner.strength", self.strength)
+    }
+}
+
+impl GraphConfig {
+    pub(crate) fn check(&self) -> Result<()> {
+        not_negative("graph.unobserved_weight", self.unobserved_weight)?;
+        not_negative("graph.observed_weight", self.observed_weight)?;
+        not_negative("graph.hinge_weight", self.hinge_weight)?;
+        not_negative("graph.affinity_weight", self.affinity_weight)?;
+        positive("graph.residual_scale", self.residual_scale)?;
+        positive("graph.field_scale", self.field_scale)
+    }
+}
+
+impl ScorerConfig {
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.budget < 2 {
+            return refuse("scorer.budget", self.budget, "at least 2");
+        }
+        if self.hidden < 1 || self.message_blocks == 0 {
+            return refuse("scorer", format!("{self:?}"), "hidden and message_blocks at least 1");
+        }
+        if !(0.0..=1.0).contains(&self.anchor_share) {
+            return refuse("scorer.anchor_share", self.anchor_share, "0 to 1");
+        }
+        positive("scorer.score_bound", self.score_bound)?;
+        positive("scorer.teacher_temperature", self.teacher_temperature)?;
+        positive("scorer.score_temperature", self.score_temperature)?;
+        let ScorerLossConfig { distillation, top, regret, calibration, margin, anchor } = self.loss;
+        let weights = [distillation, top, regret, calibration, margin, anchor];
+        weights.into_iter().try_for_each(|weight| not_negative("scorer.loss", weight))
+    }
+}
