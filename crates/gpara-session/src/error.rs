@@ -9,6 +9,8 @@ use thiserror::Error as ThisError;
 pub(crate) enum SessionError {
     #[error("`{}` exists already", path.display())]
     Exists { path: PathBuf },
+    #[error("cannot make `{}`", path.display())]
+    Create { path: PathBuf, source: std::io::Error },
     #[error("no session file `{}`", path.display())]
     Missing { path: PathBuf },
     #[error("`{}` is not a gpara session", path.display())]
@@ -74,7 +76,7 @@ fn database_reason(error: &rusqlite::Error) -> String {
 impl ErrorDetail for SessionError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Missing { .. } | Self::Database { .. } | Self::Backup { .. } => ErrorKind::Io,
+            Self::Create { .. } | Self::Missing { .. } | Self::Database { .. } | Self::Backup { .. } => ErrorKind::Io,
             Self::NotASession { .. } | Self::Newer { .. } | Self::Damaged { .. } | Self::OtherMethod { .. } => {
                 ErrorKind::Incompatible
             }
@@ -99,6 +101,7 @@ impl ErrorDetail for SessionError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Exists { .. } => "a session is never overwritten: choose another name, or remove the file yourself",
+            Self::Create { .. } => "name a file in a folder you may write to",
             Self::Missing { .. } => "`gpara new` makes one",
             Self::NotASession { .. } => "session files are made by `gpara new`",
             Self::Newer { .. } => "use the version of gpara that made it, or a later one",

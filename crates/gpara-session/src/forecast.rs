@@ -36,16 +36,15 @@ pub fn variance_curve(input: &ForecastInput<'_>) -> Result<Vec<(usize, f64)>> {
     let weights = RiskWeights::uniform(valid.grid(), &valid.nodes().collect::<Vec<_>>())?;
     let mut observations = input.observations.clone();
     let mut curve = Vec::new();
-    let total = input.remaining.min(input.candidates.len());
-    for step in 0..=NUM_STEPS {
-        let posterior = Posterior::new(input.precision, &observations)?;
+    let (first, total) = (observations.len(), input.remaining.min(input.candidates.len()));
+    for step in 1..=NUM_STEPS {
         // Early measurements change most, so early steps are short.
-        let reach = (total as f64 * (step as f64 + 1.0).powi(2) / (NUM_STEPS as f64).powi(2)).ceil() as usize;
-        let wanted = (input.observations.len() + reach.min(total)).saturating_sub(observations.len());
-        if step == NUM_STEPS || wanted == 0 {
-            push_mean(&mut curve, valid.nodes(), &posterior.variances()?, observations.len());
-            break;
+        let target = first + (total * step * step).div_ceil(NUM_STEPS * NUM_STEPS);
+        let wanted = target - observations.len();
+        if wanted == 0 {
+            continue;
         }
+        let posterior = Posterior::new(input.precision, &observations)?;
         let moments = UtilityMoments::exact(&posterior, &weights, input.noise_std)?;
         push_mean(&mut curve, valid.nodes(), &moments.variance_estimate, observations.len());
         let planned = spread_out(input, &observations, &moments.utility, wanted);
@@ -54,6 +53,8 @@ pub fn variance_curve(input: &ForecastInput<'_>) -> Result<Vec<(usize, f64)>> {
             planned.into_iter().map(|node| Observation { node, value: 0.0, noise_std }).collect();
         observations.add(valid, &assumed)?;
     }
+    let variances = Posterior::new(input.precision, &observations)?.variances()?;
+    push_mean(&mut curve, valid.nodes(), &variances, observations.len());
     Ok(curve)
 }
 

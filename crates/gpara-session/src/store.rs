@@ -57,20 +57,21 @@ impl SessionFile {
         if path.exists() {
             return Err(SessionError::Exists { path: path.into() }.into());
         }
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let made = Self::open_with(path, flags).and_then(|mut file| {
-            file.fill(settings, layers, inputs)?;
-            Ok(file)
-        });
-        if made.is_err() {
-            // Half a session is worse than none; the file was not there before.
-            for ending in ["", "-wal", "-shm"] {
-                let mut name = path.as_os_str().to_owned();
-                name.push(ending);
-                let _ = std::fs::remove_file(PathBuf::from(name));
-            }
-        }
-        made
+        let refused = |source: std::io::Error| match source.kind() {
+            std::io::ErrorKind::AlreadyExists => SessionError::Exists { path: path.into() },
+            _ => SessionError::Create { path: path.into(), source },
+        };
+        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        // Made under another name and moved when it is complete and closed: a session is there whole or not at all.
+        let new = new_file().tempfile_in(folder).map_err(refused)?.into_temp_path();
+        let mut file = Self::open_with(&new, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+        file.fill(settings, layers, inputs)?;
+        // The log keeps its name when the file is moved, so nothing may be left in it.
+        let checkpoint = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+        file.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), checkpoint).map_err(file.failure("write"))?;
+        drop(file);
+        new.persist_noclobber(path).map_err(|error| refused(error.error))?;
+        Self::open(path)
     }
 
     fn fill(&mut self, settings: &Settings, layers: &Layers, inputs: &[InputFile]) -> Result<()> {
@@ -219,6 +220,14 @@ impl SessionFile {
     pub(crate) fn failure(&self, action: &'static str) -> impl Fn(rusqlite::Error) -> gpara::Error + '_ {
         move |source| SessionError::Database { action, path: self.path.clone(), source }.into()
     }
+}
+
+/// A temporary file with the permissions of any new file; by default it would be private to its owner.
+fn new_file() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder
 }
 
 /// SHA-256 as 64 hexadecimal digits.

@@ -54,3 +54,15 @@ fn stop_rule_says_reached_and_after_how_many() {
     let never = program.campaign.forecast(&program.method, Some(1e-9)).unwrap();
     assert_eq!((never.stop_reached, never.stop_after), (Some(false), None));
 }
+
+#[test]
+fn forecast_reaches_the_end_of_a_short_budget_and_of_a_spent_one() {
+    for (budget, counts) in [(2, vec![0, 1, 2]), (1, vec![0, 1])] {
+        let mut program = Program::plain(6, 7, budget);
+        let forecast = program.campaign.forecast(&program.method, None).unwrap();
+        assert_eq!(forecast.variance_share.iter().map(|entry| entry.0).collect::<Vec<_>>(), counts);
+        program.tell(&[(0, 0), (5, 5)]);
+        let spent = program.campaign.forecast(&program.method, None).unwrap();
+        assert_eq!((spent.variance_share, spent.diminishing_return), (vec![(2, 1.0)], None));
+    }
+}
