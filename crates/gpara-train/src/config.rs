@@ -395,7 +395,11 @@ impl TrainConfig {
         ] {
             if there != needed {
                 let value = if there { "a table" } else { "nothing" };
-                return refuse(key, value.into(), "conditioner for graph and scorer; graph or likelihood for role graph, scorer for role scorer");
+                return refuse(
+                    key,
+                    value.into(),
+                    "conditioner for graph and scorer; graph or likelihood for role graph, scorer for role scorer",
+                );
             }
         }
         if let Some(augmentation) = &self.augmentation {

@@ -43,7 +43,9 @@ mod weights;
 pub use config::{
     BudgetConfig, CountDraw, Keep, LogConfig, MaskConfig, OptimizerConfig, Output, Role, Source, TrainConfig,
 };
-pub use config_stages::{AugmentConfig, ConditionerConfig, GraphConfig, LikelihoodConfig, ScorerConfig, ScorerLossConfig, StepWeighting};
+pub use config_stages::{
+    AugmentConfig, ConditionerConfig, GraphConfig, LikelihoodConfig, ScorerConfig, ScorerLossConfig, StepWeighting,
+};
 pub use cuda::best_device;
 pub use onnx::{ExportReport, export_model, export_onnx};
 pub use pack::{PackReport, PackSettings, pack_depth};

@@ -123,7 +123,9 @@ fn stage<'a>(
             let network = UNet::new(&store.root(), &config.network)?;
             match &config.likelihood {
                 None => Box::new(GraphStage::new(config, &options.out, network, maps, validation_maps, device)?),
-                Some(_) => Box::new(LikelihoodStage::new(config, &options.out, network, maps, validation_maps, device)?),
+                Some(_) => {
+                    Box::new(LikelihoodStage::new(config, &options.out, network, maps, validation_maps, device)?)
+                }
             }
         }
         Role::Scorer => {

@@ -12,7 +12,9 @@ use gpara::{
     MeanPredictor, MeanSolver, Observation, Observations, RiskRule, SeedTree, UniformGraph, UtilityMethod,
 };
 use gpara_nn::{OnnxGraph, OnnxMean, OnnxScorer};
-use gpara_train::{LikelihoodConfig, RunOptions, RunSummary, TorchNetwork, TrainConfig, export_model, read_weights, train};
+use gpara_train::{
+    LikelihoodConfig, RunOptions, RunSummary, TorchNetwork, TrainConfig, export_model, read_weights, train,
+};
 use tch::Device;
 
 /// libtorch has one generator a process: two runs at once would draw from each other's seeds.

@@ -152,7 +152,10 @@ impl RawPreset {
         let graph = self.graph.coupling()?;
         positive("graph.residual_precision", self.graph.residual_precision)?;
         not_negative("graph.graph_coupling", self.graph.graph_coupling)?;
-        self.graph.kappa_squared.iter().try_for_each(|&kappa_squared| positive("graph.kappa_squared", kappa_squared))?;
+        self.graph
+            .kappa_squared
+            .iter()
+            .try_for_each(|&kappa_squared| positive("graph.kappa_squared", kappa_squared))?;
         let solver = self.correction.solver.check()?;
         positive("correction.strength", self.correction.strength)?;
         if self.graph.kappa_squared.is_some() && matches!(solver, MeanSolver::Jacobi { .. }) {
