@@ -38,6 +38,8 @@ pub(crate) struct Preset {
     pub(crate) residual_precision: f64,
     /// lambda of Eq. 8.
     pub(crate) graph_coupling: f64,
+    /// kappa^2 of a precision of second order; none: first order.
+    pub(crate) kappa_squared: Option<f64>,
     /// Solver, strength rho and clip of Eq. 13.
     pub(crate) correction: Correction,
     /// How points are chosen.

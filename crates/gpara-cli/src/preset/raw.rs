@@ -48,6 +48,8 @@ struct RawGraph {
     model: Option<String>,
     residual_precision: f64,
     graph_coupling: f64,
+    /// Makes the precision one of second order: Q = tau I + lambda (kappa^2 I + L)^2.
+    kappa_squared: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -153,8 +155,16 @@ impl RawPreset {
         let graph = self.graph.coupling()?;
         positive("graph.residual_precision", self.graph.residual_precision)?;
         not_negative("graph.graph_coupling", self.graph.graph_coupling)?;
+        self.graph
+            .kappa_squared
+            .iter()
+            .try_for_each(|&kappa_squared| positive("graph.kappa_squared", kappa_squared))?;
         let solver = self.correction.solver.check()?;
         positive("correction.strength", self.correction.strength)?;
+        if self.graph.kappa_squared.is_some() && matches!(solver, MeanSolver::Jacobi { .. }) {
+            let allowed = "pcg or exact with graph.kappa_squared: Jacobi sweeps need not converge for a second order";
+            return Err(refused("correction.solver.kind", "jacobi", allowed));
+        }
         let range = self.correction.clip.then_some(ValueRange::UNIT);
         let acquisition = self.acquisition.check()?;
         let reconstruct = self.reconstruct.check()?;
@@ -185,6 +195,7 @@ impl RawPreset {
             graph,
             residual_precision: self.graph.residual_precision,
             graph_coupling: self.graph.graph_coupling,
+            kappa_squared: self.graph.kappa_squared,
             correction: Correction { solver, strength: self.correction.strength, range },
             acquisition,
             reconstruct,
