@@ -1,5 +1,4 @@
 //! Exact sparse algebra on a grid: nested dissection, multifrontal factorisation, selected inversion and its derivative.
-#![allow(dead_code)]
 
 mod block;
 mod dissection;
@@ -13,9 +12,7 @@ mod stencil;
 mod tests;
 mod trunk;
 
-pub(crate) use factorization::Factorization;
-#[cfg(test)]
-pub(crate) use factorization::SolveScratch;
+pub(crate) use factorization::{Factorization, SolveScratch};
 pub(crate) use plan::Plan;
 pub(crate) use simd::Kernels;
 pub(crate) use stencil::{Reach, StencilMatrix};

@@ -85,7 +85,7 @@ pub use schedule::{NoiseSchedule, Parameterization, ReverseCoefficients, Reverse
 pub use scorer::{AcquisitionState, Scorer, ZeroScorer, calibrated_score, normalized_utility};
 pub use seed::{SeedTree, Stream};
 pub use session::{AcquisitionModel, AcquisitionSession, RoundRecord, SessionSettings, run_to_end};
-pub use solve::{MeanSolver, SolveInfo, Stop};
+pub use solve::{Arithmetic, MeanSolver, SolveInfo, Stop};
 pub use symmetry::{Symmetry, SymmetrySet};
 pub use tiles::{HaloChoice, HaloSearch, Tiling};
 pub use utility::{UtilityMethod, UtilityMoments};

@@ -15,7 +15,7 @@ use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::grid::{Grid, ValidMask};
 use crate::observations::Observations;
 use crate::precision::{PosteriorPrecision, ResidualPrecision};
-use crate::solve::ExactSolver;
+use crate::solve::{Arithmetic, ExactSolver};
 
 /// log(2 pi).
 fn log_two_pi() -> f64 {
@@ -24,7 +24,7 @@ fn log_two_pi() -> f64 {
 
 /// Factorises Q_g itself.
 fn prior_solver(precision: &ResidualPrecision) -> Result<ExactSolver> {
-    PosteriorPrecision::new(precision, &Observations::none(precision.grid()))?.factor()
+    PosteriorPrecision::new(precision, &Observations::none(precision.grid()))?.factor(Arithmetic::Double)
 }
 
 impl ResidualPrecision {
@@ -33,7 +33,7 @@ impl ResidualPrecision {
     /// # Errors
     /// `NotPositiveDefinite` if the factorisation breaks down.
     pub fn log_det(&self) -> Result<f64> {
-        Ok(prior_solver(self)?.log_det())
+        prior_solver(self)?.log_det()
     }
 
     /// log det Q_g and its gradient (G.7).
@@ -42,7 +42,7 @@ impl ResidualPrecision {
     /// `NotPositiveDefinite` if the factorisation breaks down.
     pub fn log_det_gradient(&self) -> Result<(f64, PrecisionGradient)> {
         let solver = prior_solver(self)?;
-        Ok((solver.log_det(), PrecisionGradient::new(self, &solver.selected_inverse())))
+        Ok((solver.log_det()?, PrecisionGradient::new(self, &solver.selected_inverse()?)))
     }
 }
 
@@ -57,7 +57,7 @@ impl ResidualPrecision {
 pub fn residual_log_likelihood(precision: &ResidualPrecision, valid: &ValidMask, residuals: &[f64]) -> Result<f64> {
     let solver = prior_solver(precision)?;
     let residuals = valid_residuals(precision, valid, residuals)?;
-    Ok(log_density(precision, valid, &solver, &residuals))
+    log_density(precision, valid, &solver, &residuals)
 }
 
 /// [`residual_log_likelihood`] and its gradient; 0 for edges outside the mask (G.8).
@@ -88,9 +88,9 @@ pub fn residual_likelihood_gradient(
 ) -> Result<(f64, PrecisionGradient)> {
     let solver = prior_solver(precision)?;
     let residuals = valid_residuals(precision, valid, residuals)?;
-    let value = log_density(precision, valid, &solver, &residuals);
+    let value = log_density(precision, valid, &solver, &residuals)?;
     // d/dQ of (N log det Q - sum_n r_n' Q r_n) / 2.
-    let mut sensitivity = solver.selected_inverse();
+    let mut sensitivity = solver.selected_inverse()?;
     scale(&mut sensitivity, residuals.len() as f64);
     residuals.iter().for_each(|residual| add_outer_product(&mut sensitivity, -1.0, residual));
     scale(&mut sensitivity, 0.5);
@@ -101,13 +101,18 @@ pub fn residual_likelihood_gradient(
     Ok((value, gradient))
 }
 
-fn log_density(precision: &ResidualPrecision, valid: &ValidMask, solver: &ExactSolver, residuals: &[Vec<f64>]) -> f64 {
+fn log_density(
+    precision: &ResidualPrecision,
+    valid: &ValidMask,
+    solver: &ExactSolver,
+    residuals: &[Vec<f64>],
+) -> Result<f64> {
     // A cell outside the mask is independent of all others and leaves the density by its own factor.
     let num_outside = precision.grid().num_nodes() - valid.num_valid();
-    let log_det = solver.log_det() - num_outside as f64 * precision.of_lone_cell().ln();
+    let log_det = solver.log_det()? - num_outside as f64 * precision.of_lone_cell().ln();
     let of_one = 0.5 * (log_det - valid.num_valid() as f64 * log_two_pi());
     let misfit = |residual: &Vec<f64>| precision.apply(residual).iter().zip(residual).map(|(q, r)| q * r).sum::<f64>();
-    residuals.len() as f64 * of_one - 0.5 * residuals.iter().map(misfit).sum::<f64>()
+    Ok(residuals.len() as f64 * of_one - 0.5 * residuals.iter().map(misfit).sum::<f64>())
 }
 
 /// The residuals one by one, 0 outside the mask.

@@ -18,7 +18,9 @@ use crate::grid::Grid;
 use crate::observations::Observations;
 use crate::precision::{PosteriorPrecision, PrecisionOrder, ResidualPrecision};
 use crate::risk::RiskWeights;
-use crate::solve::{ExactSolver, MeanSolver, Multigrid, SolveInfo};
+use crate::solve::{
+    Arithmetic, ExactSolver, LARGEST_SINGLE_DIAGONAL, MeanSolver, Multigrid, SINGLE_TOLERANCE, SolveInfo, single_error,
+};
 
 /// N(m_S, Sigma_S) with Sigma_S = A_S^-1 for one graph and one set of measurements.
 ///
@@ -45,8 +47,8 @@ enum MultigridPrecision {
     Double(Multigrid<f64>),
 }
 
-/// Above this diagonal entry (a noise_std below about 1e-12) products could leave the range of f32.
-const LARGEST_SINGLE_DIAGONAL: f64 = 1e24;
+/// Right-hand sides that one pass over the factor serves.
+const ROWS_AT_ONCE: usize = 4;
 
 impl Posterior {
     /// The posterior of a residual with precision `prior` after `observations`.
@@ -119,16 +121,37 @@ impl Posterior {
     /// `NotPositiveDefinite` if the exact factorisation breaks down.
     pub fn mean_correction(&self, prediction: &[f64], solver: MeanSolver) -> Result<(Vec<f64>, SolveInfo)> {
         self.check_solver(solver)?;
-        let mut innovation = self.innovation(prediction)?;
-        let Some(drift) = &self.drift else {
-            return self.residual_mean(&innovation, solver);
-        };
-        let coefficients = drift.coefficients(&innovation);
-        let shift = drift.field(&coefficients);
-        self.observations.iter().zip(&mut innovation).for_each(|(entry, value)| *value -= shift[entry.node]);
+        let (innovation, shift) = self.innovation_beside_drift(prediction)?;
         let (mut mean, info) = self.residual_mean(&innovation, solver)?;
         mean.iter_mut().zip(&shift).for_each(|(mean, shift)| *mean += shift);
         Ok((mean, info))
+    }
+
+    /// The innovation that is left to the residual, and the field F b of the fitted drift (empty without one).
+    fn innovation_beside_drift(&self, prediction: &[f64]) -> Result<(Vec<f64>, Vec<f64>)> {
+        let mut innovation = self.innovation(prediction)?;
+        let Some(drift) = &self.drift else { return Ok((innovation, Vec::new())) };
+        let shift = drift.field(&drift.coefficients(&innovation));
+        self.observations.iter().zip(&mut innovation).for_each(|(entry, value)| *value -= shift[entry.node]);
+        Ok((innovation, shift))
+    }
+
+    /// Exact [`mean_corrections`](Self::mean_corrections): groups of rows share one pass over the factor.
+    fn exact_corrections(&self, predictions: &[f64]) -> Result<(Vec<f64>, Vec<SolveInfo>)> {
+        let num_nodes = self.grid().num_nodes();
+        self.factor()?;
+        let group = |rows: &[f64]| -> Result<(Vec<f64>, Vec<SolveInfo>)> {
+            let parts: Vec<_> =
+                rows.chunks(num_nodes).map(|row| self.innovation_beside_drift(row)).collect::<Result<_>>()?;
+            let (mut means, infos) = self.residual_means(parts.iter().map(|(innovation, _)| &innovation[..]))?;
+            for (mean, (_, shift)) in means.chunks_mut(num_nodes).zip(&parts) {
+                mean.iter_mut().zip(shift).for_each(|(mean, shift)| *mean += shift);
+            }
+            Ok((means, infos))
+        };
+        let groups: Vec<_> = predictions.par_chunks(ROWS_AT_ONCE * num_nodes).map(group).collect::<Result<_>>()?;
+        let (means, infos): (Vec<_>, Vec<_>) = groups.into_iter().unzip();
+        Ok((means.concat(), infos.concat()))
     }
 
     /// Mean and covariance of the drift's coefficients b given the measurements; `None` without drift (G.4).
@@ -156,11 +179,12 @@ impl Posterior {
             let (name, found) = ("predictions", predictions.len());
             return Err(PosteriorError::Length { name, found, grid: self.grid() }.into());
         }
-        // Made here once, not raced for by the rows.
-        match solver {
-            MeanSolver::Exact => drop(self.factor()?),
-            MeanSolver::Multigrid { .. } => drop(self.multigrid()),
-            _ => {}
+        if solver == MeanSolver::Exact {
+            return self.exact_corrections(predictions);
+        }
+        if matches!(solver, MeanSolver::Multigrid { .. }) {
+            // Made here once, not raced for by the rows.
+            self.multigrid();
         }
         let rows: Vec<_> =
             predictions.par_chunks(num_nodes).map(|row| self.mean_correction(row, solver)).collect::<Result<_>>()?;
@@ -249,14 +273,54 @@ impl Posterior {
     /// # Errors
     /// `NotPositiveDefinite` if the factorisation breaks down.
     pub fn log_det(&self) -> Result<f64> {
-        Ok(self.factor()?.log_det())
+        self.factor()?.log_det()
+    }
+
+    /// The arithmetic of exact solves and moments: 32 bits where a bound says that they are exact enough, on grids where they
+    /// save time; otherwise 64.
+    pub fn arithmetic(&self) -> Arithmetic {
+        match self.factor.get() {
+            Some(factor) => factor.arithmetic(),
+            None => Arithmetic::for_posterior(self.precision.stencil()),
+        }
+    }
+
+    /// The same posterior with a chosen arithmetic of exact solves and moments.
+    ///
+    /// # Errors
+    /// `InvalidInput` for 32 bits where the bound on their error is above 1e-4: a residual precision that is small against the
+    /// couplings, or a second-order precision; `NotPositiveDefinite` if the factorisation breaks down.
+    ///
+    /// # Example
+    /// ```
+    /// use gpara::{Arithmetic, Conductances, Grid, Observations, Posterior, ResidualPrecision, ValidMask};
+    ///
+    /// let grid = Grid::new(8, 8)?;
+    /// let graph = Conductances::from_logits(&[0.0; 256], &ValidMask::all(grid))?;
+    /// let posterior = |tau| {
+    ///     let precision = ResidualPrecision::new(graph.clone(), tau, 1.0)?;
+    ///     Posterior::new(&precision, &Observations::none(grid))?.in_arithmetic(Arithmetic::Single)
+    /// };
+    /// assert_eq!(posterior(0.1)?.arithmetic(), Arithmetic::Single);
+    /// assert!(posterior(1e-6).is_err());
+    /// # Ok::<(), gpara::Error>(())
+    /// ```
+    pub fn in_arithmetic(mut self, arithmetic: Arithmetic) -> Result<Self> {
+        if arithmetic == Arithmetic::Single {
+            let bound = single_error(self.precision.stencil());
+            if bound.is_nan() || bound >= SINGLE_TOLERANCE {
+                return Err(PosteriorError::Single { bound }.into());
+            }
+        }
+        self.factor = OnceLock::from(self.precision.factor(arithmetic)?);
+        Ok(self)
     }
 
     pub(crate) fn factor(&self) -> Result<&ExactSolver> {
         if let Some(factor) = self.factor.get() {
             return Ok(factor);
         }
-        let factor = self.precision.factor()?;
+        let factor = self.precision.factor(Arithmetic::for_posterior(self.precision.stencil()))?;
         Ok(self.factor.get_or_init(|| factor))
     }
 
@@ -304,6 +368,8 @@ enum PosteriorError {
     Solver { solver: MeanSolver },
     #[error("Jacobi sweeps need a first-order precision, this one is of second order")]
     JacobiOrder,
+    #[error("32-bit moments could be wrong by {bound:.1e} of their size, at most {SINGLE_TOLERANCE:.0e} is allowed")]
+    Single { bound: f64 },
 }
 
 impl ErrorDetail for PosteriorError {
@@ -312,11 +378,15 @@ impl ErrorDetail for PosteriorError {
             Self::Length { .. } => ErrorKind::ShapeMismatch,
             Self::NonFinitePrediction { .. } => ErrorKind::NonFinite,
             Self::JacobiOrder => ErrorKind::Unsupported,
-            Self::Node { .. } | Self::Solver { .. } => ErrorKind::InvalidInput,
+            Self::Node { .. } | Self::Solver { .. } | Self::Single { .. } => ErrorKind::InvalidInput,
         }
     }
 
     fn hint(&self) -> Option<String> {
-        matches!(self, Self::JacobiOrder).then(|| "take the mean by conjugate gradients or exactly".into())
+        match self {
+            Self::JacobiOrder => Some("take the mean by conjugate gradients or exactly".into()),
+            Self::Single { .. } => Some("use 64 bits, or a larger residual precision".into()),
+            _ => None,
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::graph::Conductances;
 use crate::grid::Grid;
 use crate::observations::{Observation, Observations};
-use crate::solve::{Arenas, ExactSolver, Stencil};
+use crate::solve::{Arenas, Arithmetic, ExactSolver, Stencil};
 
 /// How the precision follows from the graph Laplacian L_g.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -265,8 +265,8 @@ impl PosteriorPrecision {
     ///
     /// # Errors
     /// `NotPositiveDefinite` with the node whose pivot is not positive.
-    pub(crate) fn factor(&self) -> Result<ExactSolver> {
-        ExactSolver::new(&self.prior.0.arenas, &self.matrix())
+    pub(crate) fn factor(&self, arithmetic: Arithmetic) -> Result<ExactSolver> {
+        ExactSolver::new(&self.prior.0.arenas, self.matrix(), arithmetic)
     }
 
     /// A_S as an operator of the iterative solvers.

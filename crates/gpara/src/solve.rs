@@ -1,6 +1,7 @@
 //! Solvers of A_S m = f: fixed-depth Jacobi as in the paper, Chebyshev, conjugate gradients with the diagonal or a
 //! multigrid cycle as preconditioner, and an exact factorisation.
 
+mod arithmetic;
 mod blocks;
 mod chebyshev;
 mod exact;
@@ -10,6 +11,8 @@ mod pcg;
 mod real;
 mod stencil;
 
+pub use arithmetic::Arithmetic;
+pub(crate) use arithmetic::{LARGEST_SINGLE_DIAGONAL, SINGLE_TOLERANCE, single_error};
 pub(crate) use chebyshev::chebyshev;
 pub(crate) use exact::{Arenas, ExactSolver};
 pub(crate) use jacobi::jacobi;

@@ -16,7 +16,7 @@ use thiserror::Error as ThisError;
 
 pub use halo::{HaloChoice, HaloSearch};
 use window::Window;
-use window_solver::{Plans, WindowSolver, WindowType};
+use window_solver::{Plans, WindowSolver};
 
 use crate::error::{Error, ErrorDetail, ErrorKind, Result};
 use crate::grid::Grid;
@@ -24,7 +24,7 @@ use crate::memory::check_memory;
 use crate::posterior::Posterior;
 use crate::precision::PosteriorPrecision;
 use crate::risk::RiskWeights;
-use crate::solve::{SolveInfo, Stencil, Stop};
+use crate::solve::{Arithmetic, SolveInfo, Stencil, Stop};
 
 /// Windows whose columns are checked by [`Tiling::cut_residual`].
 const CHECKED_WINDOWS: usize = 5;
@@ -76,7 +76,7 @@ impl Tiling {
         let matrix = precision.stencil();
         let side = |length: usize| length.min(self.core.saturating_add(self.halo.saturating_mul(2)));
         let window = (side(matrix.grid.rows()), side(matrix.grid.cols()));
-        WindowType::for_matrix(matrix).bytes(window, matrix.reach)
+        Arithmetic::for_matrix(matrix).bytes(window, matrix.reach)
     }
 
     /// diag(Sigma_S) and diag(Sigma_S W Sigma_S), each cell from the window of its core; same bits for any number of threads.
@@ -102,14 +102,14 @@ impl Tiling {
         check_memory("tiles", needed, "use a smaller core or fewer threads")?;
 
         let matrix = posterior.precision().stencil();
-        let window_type = WindowType::for_matrix(matrix);
+        let arithmetic = Arithmetic::for_matrix(matrix);
         let plans = Plans::of(windows.iter().map(Window::grid), matrix.reach);
         let moments = Mutex::new(Moments::zeros(grid.num_nodes()));
         let next = AtomicUsize::new(0);
         rayon::scope(|scope| {
             for _ in 0..num_workers {
                 scope.spawn(|_| {
-                    let mut worker = Worker::new(window_type);
+                    let mut worker = Worker::new(arithmetic);
                     while let Some(window) = windows.get(next.fetch_add(1, Ordering::Relaxed)) {
                         let outcome = worker.solve(matrix, &plans, window, weights);
                         // A panic of another worker is not hidden by this: the scope passes it on.
@@ -136,7 +136,7 @@ impl Tiling {
     pub fn cut_residual(self, posterior: &Posterior) -> Result<SolveInfo> {
         let (grid, matrix) = (posterior.grid(), posterior.precision().stencil());
         let windows = Window::tiles(grid, self.core, self.halo);
-        let mut solver = WindowSolver::new(WindowType::Double);
+        let mut solver = WindowSolver::new(Arithmetic::Double);
         let mut rel_residual = 0.0f64;
         for window in windows.iter().step_by(windows.len().div_ceil(CHECKED_WINDOWS)) {
             for node in window.core_corners(grid) {
@@ -194,8 +194,8 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(window_type: WindowType) -> Self {
-        let solver = WindowSolver::new(window_type);
+    fn new(arithmetic: Arithmetic) -> Self {
+        let solver = WindowSolver::new(arithmetic);
         Self { solver, weights: Vec::new(), variances: Vec::new(), numerators: Vec::new() }
     }
 

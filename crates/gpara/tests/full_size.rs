@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed step of a test should panic")]
 
 use gpara::{
-    Conductances, Grid, MeanSolver, Observation, Observations, Posterior, ResidualPrecision, RiskWeights, SeedTree,
-    ValidMask,
+    Arithmetic, Conductances, ErrorKind, Grid, MeanSolver, Observation, Observations, Posterior, ResidualPrecision,
+    RiskWeights, SeedTree, ValidMask,
 };
 
 /// 128x128 with blocks of invalid cells.
@@ -35,7 +35,7 @@ fn posterior(tau: f64, num_observed: usize) -> Posterior {
 
 #[test]
 fn columns_variances_and_numerators_agree_with_the_precision() {
-    let posterior = posterior(0.0625, 200);
+    let posterior = posterior(0.0625, 200).in_arithmetic(Arithmetic::Double).unwrap();
     let num_nodes = posterior.grid().num_nodes();
     let mut stream = SeedTree::new(3).stream("weights");
     let weights = RiskWeights::from_values((0..num_nodes).map(|_| stream.uniform()).collect()).unwrap();
@@ -55,9 +55,63 @@ fn columns_variances_and_numerators_agree_with_the_precision() {
     }
 }
 
+/// Largest difference over the largest reference.
+fn difference(found: &[f64], expected: &[f64]) -> f64 {
+    let scale = expected.iter().fold(0.0f64, |scale, value| scale.max(value.abs()));
+    found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / scale
+}
+
+#[test]
+fn parity_32_bits_agree_with_64_where_they_are_chosen() {
+    let single = posterior(0.0625, 200);
+    assert_eq!(single.arithmetic(), Arithmetic::Single);
+    let double = posterior(0.0625, 200).in_arithmetic(Arithmetic::Double).unwrap();
+    let num_nodes = single.grid().num_nodes();
+    let mut stream = SeedTree::new(3).stream("weights");
+    let weights = RiskWeights::from_values((0..num_nodes).map(|_| stream.uniform()).collect()).unwrap();
+    let (variances, numerators) = single.variances_and_numerators(&weights).unwrap();
+    let (expected_variances, expected_numerators) = double.variances_and_numerators(&weights).unwrap();
+    assert!(difference(&variances, &expected_variances) < 1e-5);
+    assert!(difference(&numerators, &expected_numerators) < 1e-5);
+    let prediction = vec![0.25; num_nodes];
+    let mean = |posterior: &Posterior| posterior.mean_correction(&prediction, MeanSolver::Exact).unwrap();
+    let ((mean, info), (expected, _)) = (mean(&single), mean(&double));
+    assert!(difference(&mean, &expected) < 1e-8, "{:e}", difference(&mean, &expected));
+    assert!(info.rel_residual < 1e-8, "{info:?}");
+    assert_eq!(single.log_det().unwrap(), double.log_det().unwrap(), "determinants are in 64 bits");
+}
+
+#[test]
+fn arithmetic_is_64_bits_where_32_would_be_wrong_and_forcing_it_is_refused() {
+    let small = posterior(1e-4, 0);
+    assert_eq!(small.arithmetic(), Arithmetic::Double);
+    let error = small.in_arithmetic(Arithmetic::Single).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("32-bit moments"), "{error}");
+    let grid = Grid::new(80, 80).unwrap();
+    let graph = Conductances::from_logits(&vec![0.0; 4 * 6400], &ValidMask::all(grid)).unwrap();
+    let second = ResidualPrecision::second_order(graph, 0.0, 1.0, 1e-3).unwrap();
+    let posterior = Posterior::new(&second, &Observations::none(grid)).unwrap();
+    assert_eq!(posterior.arithmetic(), Arithmetic::Double);
+}
+
+#[test]
+fn exact_means_of_many_rows_have_the_bits_of_one_by_one() {
+    for arithmetic in [Arithmetic::Single, Arithmetic::Double] {
+        let posterior = posterior(0.0625, 200).in_arithmetic(arithmetic).unwrap();
+        let num_nodes = posterior.grid().num_nodes();
+        let rows: Vec<f64> = (0..6 * num_nodes).map(|at| ((at * 37) % 101) as f64 / 101.0).collect();
+        let (means, infos) = posterior.mean_corrections(&rows, MeanSolver::Exact).unwrap();
+        for (at, row) in rows.chunks(num_nodes).enumerate() {
+            let (mean, info) = posterior.mean_correction(row, MeanSolver::Exact).unwrap();
+            assert_eq!((&means[at * num_nodes..(at + 1) * num_nodes], infos[at]), (&mean[..], info), "row {at}");
+        }
+    }
+}
+
 #[test]
 fn parity_pcg_mean_converges_to_the_exact_mean() {
-    let posterior = posterior(0.0625, 200);
+    let posterior = posterior(0.0625, 200).in_arithmetic(Arithmetic::Double).unwrap();
     let prediction = vec![0.25; posterior.grid().num_nodes()];
     let (exact, _) = posterior.mean_correction(&prediction, MeanSolver::Exact).unwrap();
     let solver = MeanSolver::Pcg { max_iterations: 1000, rel_tolerance: 1e-12 };

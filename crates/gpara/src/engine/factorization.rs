@@ -8,7 +8,7 @@ use thiserror::Error as ThisError;
 
 use super::block::{BlockFactor, BlockScratch, BlockWork, Offsets, SolveBuffers, ring_values};
 use super::front::{Dense, Lanes, Scratch, Size};
-use super::plan::{Batch, Place, Places, Plan};
+use super::plan::{Place, Places, Plan};
 use super::real::{Aligned, LANES};
 use super::simd::{Kernels, Simd};
 use super::stencil::StencilMatrix;
@@ -133,12 +133,10 @@ impl<T: Kernels> Factorization<T> {
     /// The nodes with their pivots.
     fn pivots(&self) -> impl Iterator<Item = (usize, T)> + '_ {
         let num_nodes = self.plan.grid().num_nodes();
-        let of_batch = move |(batch, factor): (&'_ Batch, &'_ BlockFactor<T>)| {
-            let nodes: Vec<u32> = batch.pivot_nodes.iter().flatten().copied().collect();
-            let pivots: Vec<T> = factor.pivots.to_vec();
-            nodes.into_iter().zip(pivots)
-        };
-        let blocks = self.plan.batches.iter().zip(&self.batches).flat_map(of_batch);
+        let blocks =
+            self.plan.batches.iter().zip(&self.batches).flat_map(|(batch, factor)| {
+                batch.pivot_nodes.iter().flatten().copied().zip(factor.pivots.iter().copied())
+            });
         let fronts = self.plan.trunk.dissection.fronts.iter().zip(&self.fronts);
         let trunk = fronts.flat_map(|(front, factor)| front.pivots.iter().copied().zip(factor.pivots.iter().copied()));
         blocks.chain(trunk).map(|(node, pivot)| (node as usize, pivot)).filter(move |(node, _)| *node < num_nodes)

@@ -29,15 +29,11 @@ pub(crate) trait Real:
     const ZERO: Self;
     /// 1.
     const ONE: Self;
-    /// Distance from 1 to the next number.
-    const EPSILON: f64;
 
     /// Rounded from `f64`.
     fn from_f64(value: f64) -> Self;
     /// As `f64`, exactly.
     fn to_f64(self) -> f64;
-    /// Square root.
-    fn sqrt(self) -> Self;
 }
 
 macro_rules! real {
@@ -45,7 +41,6 @@ macro_rules! real {
         impl Real for $type {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
-            const EPSILON: f64 = <$type>::EPSILON as f64;
 
             #[inline(always)]
             fn from_f64(value: f64) -> Self {
@@ -55,11 +50,6 @@ macro_rules! real {
             #[inline(always)]
             fn to_f64(self) -> f64 {
                 f64::from(self)
-            }
-
-            #[inline(always)]
-            fn sqrt(self) -> Self {
-                <$type>::sqrt(self)
             }
         }
     };

@@ -164,6 +164,28 @@ fn indefinite_matrix_is_refused_with_its_node() {
 }
 
 #[test]
+fn refreshing_allocates_nothing() {
+    let grid = Grid::new(70, 90).unwrap();
+    for reach in [Reach::One, Reach::Two] {
+        let matrix = random_matrix(grid, reach, 11);
+        let mut factorization = Factorization::<f32>::with_threads(Arc::new(Plan::new(grid, reach)), 1);
+        let weights = vec![1.0; grid.num_nodes()];
+        let (mut variance, mut numerator, mut solution) = (weights.clone(), weights.clone(), weights.clone());
+        let mut scratch = super::SolveScratch::default();
+        let mut refresh = || {
+            factorization.factor(&matrix).unwrap();
+            factorization.solve_with(&mut scratch, &weights, &mut solution);
+            factorization.variances_and_numerators(&weights, &mut variance, &mut numerator);
+        };
+        refresh();
+        let counted = allocation_counter::measure(refresh);
+        assert_eq!((counted.count_total, counted.bytes_total), (0, 0), "{reach:?}");
+        let counted = allocation_counter::measure(|| drop(Plan::new(grid, reach)));
+        assert!(counted.count_total > 0, "the counter counts");
+    }
+}
+
+#[test]
 fn results_have_the_same_bits_for_any_number_of_threads() {
     let grid = Grid::new(97, 61).unwrap();
     let matrix = random_matrix(grid, Reach::One, 4);

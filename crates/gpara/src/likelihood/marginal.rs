@@ -59,10 +59,10 @@ pub fn marginal_likelihood_gradient(posterior: &Posterior, prediction: &[f64]) -
     let value = log_density(posterior, &prior, &fit)?;
 
     // d log p = -<Cov(residual | y) - Q^-1 + m m', dQ> / 2.
-    let mut sensitivity = posterior.factor()?.selected_inverse();
+    let mut sensitivity = posterior.factor()?.selected_inverse()?;
     // The eliminated nodes have covariance 0; their 1 belongs to the stand-in on the diagonal.
     posterior.exact_nodes().for_each(|node| sensitivity.diagonal[node] = 0.0);
-    let unmeasured = prior.selected_inverse();
+    let unmeasured = prior.selected_inverse()?;
     let pairs = sensitivity.diagonal.iter_mut().chain(sensitivity.coupling.iter_mut().flatten());
     let minus = unmeasured.diagonal.iter().chain(unmeasured.coupling.iter().flatten());
     pairs.zip(minus).for_each(|(entry, unmeasured)| *entry -= unmeasured);
@@ -81,7 +81,7 @@ fn log_density(posterior: &Posterior, prior: &ExactSolver, fit: &ResidualFit) ->
     let observations = posterior.observations();
     let noise: f64 =
         observations.iter().filter(|entry| !entry.is_exact()).map(|entry| 2.0 * entry.noise_std.ln()).sum();
-    let mut log_det = posterior.factor()?.log_det() - prior.log_det() + noise;
+    let mut log_det = posterior.factor()?.log_det()? - prior.log_det()? + noise;
     let mut num_values = observations.len();
     if let Some(drift) = posterior.drift() {
         log_det += drift.log_det();
@@ -94,7 +94,7 @@ fn log_density(posterior: &Posterior, prior: &ExactSolver, fit: &ResidualFit) ->
 fn by_noise_variance(posterior: &Posterior, fit: &ResidualFit) -> Result<Vec<f64>> {
     let observations = posterior.observations();
     let spread = posterior.drift().map(|drift| drift.weight_spread()).unwrap_or_default();
-    let variances = posterior.factor()?.variances();
+    let variances = posterior.factor()?.double_variances()?;
     let prior_diagonal = posterior.precision().prior().diagonal();
     let by_value = |(at, entry): (usize, &Observation)| {
         let precision = entry.noise_std.powi(-2);

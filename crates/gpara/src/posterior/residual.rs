@@ -52,11 +52,37 @@ impl Posterior {
             }
             MeanSolver::Exact => (self.factor()?.solve(&rhs), 0, Stop::Direct),
         };
-        let rel_residual = match self.residual_norm(&rhs, &start) {
-            0.0 => 0.0,
-            reference => self.residual_norm(&rhs, &mean) / reference,
-        };
+        let rel_residual = self.rel_residual(&rhs, &mean);
         Ok((mean, SolveInfo { iterations, rel_residual, stop }))
+    }
+
+    /// Exact [`residual_mean`](Self::residual_mean)s of several innovations in one solve, one after another.
+    pub(super) fn residual_means<'a>(
+        &self,
+        innovations: impl Iterator<Item = &'a [f64]>,
+    ) -> Result<(Vec<f64>, Vec<SolveInfo>)> {
+        let num_nodes = self.grid().num_nodes();
+        let rhs: Vec<f64> = innovations.flat_map(|innovation| self.right_hand_side(innovation)).collect();
+        let means = self.factor()?.solve(&rhs);
+        let info = |(rhs, mean): (&[f64], &[f64])| {
+            let rel_residual = self.rel_residual(rhs, mean);
+            SolveInfo { iterations: 0, rel_residual, stop: Stop::Direct }
+        };
+        let infos = rhs.chunks(num_nodes).zip(means.chunks(num_nodes)).map(info).collect();
+        Ok((means, infos))
+    }
+
+    /// The residual of a mean over what is left once the measured cells are set, both by [`residual_norm`](Self::residual_norm).
+    fn rel_residual(&self, rhs: &[f64], mean: &[f64]) -> f64 {
+        let diagonal = self.precision.precision_diagonal();
+        let mut start = vec![0.0; diagonal.len()];
+        for entry in self.observations.iter() {
+            start[entry.node] = rhs[entry.node] / diagonal[entry.node];
+        }
+        match self.residual_norm(rhs, &start) {
+            0.0 => 0.0,
+            reference => self.residual_norm(rhs, mean) / reference,
+        }
     }
 
     /// f_S = H' R^-1 v; an exact value enters as itself, and through its couplings at its neighbours (G.2).

@@ -3,12 +3,12 @@
 use thiserror::Error as ThisError;
 
 use super::window::Window;
-use super::window_solver::{WindowSolver, WindowType};
+use super::window_solver::WindowSolver;
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::grid::Grid;
 use crate::posterior::Posterior;
 use crate::risk::RiskWeights;
-use crate::solve::Stencil;
+use crate::solve::{Arithmetic, Stencil};
 
 /// Radius of the first window around a probed cell; it is doubled until the column has died out inside.
 const FIRST_RADIUS: usize = 32;
@@ -60,7 +60,7 @@ impl HaloSearch {
             return Err(HaloError::Weights { found: weights.len(), grid }.into());
         }
         let matrix = posterior.precision().stencil();
-        let mut solver = WindowSolver::new(WindowType::Double);
+        let mut solver = WindowSolver::new(Arithmetic::Double);
         let nodes = spread(grid, probes_per_side);
         let shares: Vec<Vec<f64>> =
             nodes.iter().map(|&node| shares(matrix, &mut solver, weights, node, tolerance)).collect::<Result<_>>()?;

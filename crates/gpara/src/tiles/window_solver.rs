@@ -6,26 +6,9 @@ use std::sync::Arc;
 use crate::engine::{Factorization, Kernels, Plan, Reach, StencilMatrix};
 use crate::error::Result;
 use crate::grid::Grid;
-use crate::solve::Stencil;
+use crate::solve::Arithmetic;
 
-/// Relative error of the moments up to which windows are solved in f32.
-const SINGLE_TOLERANCE: f64 = 1e-4;
-
-/// The type that windows are solved in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WindowType {
-    Single,
-    Double,
-}
-
-impl WindowType {
-    /// f32 where it is exact enough: its rounding, amplified by the condition number of D^-1 A. By Gershgorin that is at
-    /// most 2 / (1 - q); without that bound (q >= 1, as for a second-order precision) f64.
-    pub(super) fn for_matrix(matrix: Stencil<'_, f64>) -> Self {
-        let gap = 1.0 - matrix.gershgorin_radius();
-        if f64::from(f32::EPSILON) * 2.0 < SINGLE_TOLERANCE * gap { Self::Single } else { Self::Double }
-    }
-
+impl Arithmetic {
     /// Estimated bytes of the arena for a window of that many rows and columns: a fit to its true size between 40 x 40 and
     /// 512 x 512 cells, rounded up.
     pub(super) fn bytes(self, (rows, cols): (usize, usize), reach: Reach) -> u64 {
@@ -70,10 +53,10 @@ pub(super) enum WindowSolver {
 
 impl WindowSolver {
     /// No arena yet.
-    pub(super) fn new(window_type: WindowType) -> Self {
-        match window_type {
-            WindowType::Single => Self::Single(None),
-            WindowType::Double => Self::Double(None),
+    pub(super) fn new(arithmetic: Arithmetic) -> Self {
+        match arithmetic {
+            Arithmetic::Single => Self::Single(None),
+            Arithmetic::Double => Self::Double(None),
         }
     }
 
@@ -143,11 +126,11 @@ mod tests {
         ] {
             let plan = Arc::new(Plan::new(Grid::new(rows, cols).unwrap(), reach));
             let arena = 4.0 * Factorization::<f32>::with_threads(plan, 1).num_values() as f64;
-            let ratio = WindowType::Single.bytes((rows, cols), reach) as f64 / arena;
+            let ratio = Arithmetic::Single.bytes((rows, cols), reach) as f64 / arena;
             assert!((1.0..1.3).contains(&ratio), "{rows}x{cols} {reach:?}: {ratio}");
             assert_eq!(
-                WindowType::Double.bytes((rows, cols), reach),
-                2 * WindowType::Single.bytes((rows, cols), reach)
+                Arithmetic::Double.bytes((rows, cols), reach),
+                2 * Arithmetic::Single.bytes((rows, cols), reach)
             );
         }
     }
