@@ -2,15 +2,16 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-use crate::engine::{Factorization, Plan, StencilMatrix};
+use crate::engine::{Factorization, Plan, SolveScratch, StencilMatrix};
 use crate::error::Result;
 use crate::grid::Grid;
 
-/// The elimination plan of one grid, and the arenas of factorisations that nobody holds any more.
+/// The elimination plan of one grid, and the arenas of factorisations and solves that nobody holds any more.
 #[derive(Debug, Default)]
 pub(crate) struct Arenas {
     plan: OnceLock<Arc<Plan>>,
     idle: Mutex<Vec<Factorization<f64>>>,
+    idle_scratch: Mutex<Vec<SolveScratch<f64>>>,
 }
 
 impl Arenas {
@@ -63,7 +64,11 @@ impl ExactSolver {
     /// A^-1 rhs.
     pub(crate) fn solve(&self, rhs: &[f64]) -> Vec<f64> {
         let mut out = vec![0.0; rhs.len()];
-        self.read(|factorization| factorization.solve(rhs, &mut out));
+        let pool = &self.arenas.idle_scratch;
+        // Popped and pushed under locks of their own, so that solves run in parallel.
+        let mut scratch = pool.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        self.read(|factorization| factorization.solve_with(&mut scratch, rhs, &mut out));
+        pool.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
         out
     }
 
