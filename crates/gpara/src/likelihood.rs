@@ -14,6 +14,7 @@ use crate::engine::StencilMatrix;
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::grid::{Grid, ValidMask};
 use crate::observations::Observations;
+use crate::posterior::Posterior;
 use crate::precision::{PosteriorPrecision, ResidualPrecision};
 use crate::solve::{Arithmetic, ExactSolver};
 
@@ -44,6 +45,24 @@ impl ResidualPrecision {
         let solver = prior_solver(self)?;
         Ok((solver.log_det()?, PrecisionGradient::new(self, &solver.selected_inverse()?)))
     }
+}
+
+impl Posterior {
+    /// log det A_S of [`Posterior::log_det`] and its gradient by the parameters of the prior precision (G.7).
+    ///
+    /// # Errors
+    /// `NotPositiveDefinite` if the factorisation breaks down.
+    pub fn log_det_gradient(&self) -> Result<(f64, PrecisionGradient)> {
+        Ok((self.log_det()?, PrecisionGradient::new(self.precision().prior(), &residual_covariance(self)?)))
+    }
+}
+
+/// Sigma_S without drift, on the stencil.
+fn residual_covariance(posterior: &Posterior) -> Result<StencilMatrix> {
+    let mut covariance = posterior.factor()?.selected_inverse()?;
+    // The eliminated nodes have covariance 0; their 1 belongs to the stand-in on the diagonal.
+    posterior.exact_nodes().for_each(|node| covariance.diagonal[node] = 0.0);
+    Ok(covariance)
 }
 
 /// The log-density of whole residuals, N(0, Q_g^-1) over the valid cells, summed over the residuals (G.8).

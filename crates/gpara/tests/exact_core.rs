@@ -237,6 +237,33 @@ fn parity_marginal_gradients_match_the_dense_derivative_and_finite_differences_g
 }
 
 #[test]
+fn parity_log_determinants_and_their_gradients_match_the_dense_traces_g7() {
+    for mut model in models() {
+        model.drift = None;
+        let (posterior, kriging) = (model.posterior(), Kriging::new(&model));
+        let (of_posterior, posterior_gradient) = posterior.log_det_gradient().unwrap();
+        let (of_prior, prior_gradient) = posterior.precision().prior().log_det_gradient().unwrap();
+        // log det A = log det K + log det Q - log det R, the exact nodes left out of A and R.
+        let noise: f64 =
+            model.observations.iter().filter(|entry| !entry.is_exact()).map(|entry| 2.0 * entry.noise_std.ln()).sum();
+        let expected = kriging.log_det_of_values + log_det(&model.parameters.dense(model.grid())) - noise;
+        assert!((of_posterior - expected).abs() <= 1e-10 * (1.0 + expected.abs()), "{}", model.name);
+        assert!((of_prior - posterior.precision().prior().log_det().unwrap()).abs() == 0.0);
+        for (gradient, covariance) in
+            [(posterior_gradient, &kriging.covariance), (prior_gradient, &kriging.prior_covariance)]
+        {
+            for (name, found, shift) in derivatives(&mut model_copy(&model), &gradient) {
+                let change = change_of_precision(model.grid(), &model.parameters, &shift);
+                let size = change.size();
+                let expected: f64 = (0..size).map(|i| dot(covariance.row(i), change.row(i))).sum();
+                let scale = 1.0 + expected.abs();
+                assert!((found - expected).abs() <= GRADIENT * scale, "{} {name}: {found} {expected}", model.name);
+            }
+        }
+    }
+}
+
+#[test]
 fn parity_residual_likelihood_matches_the_density_of_the_valid_cells_g8() {
     for mut model in models().step_by(2).chain(models().skip(1).step_by(6)) {
         let size = model.grid().num_nodes();

@@ -1,6 +1,6 @@
 //! The likelihood of the measurements alone, the field integrated out (G.9-G.11).
 
-use super::{PrecisionGradient, add_outer_product, log_two_pi, prior_solver, scale};
+use super::{PrecisionGradient, add_outer_product, log_two_pi, prior_solver, residual_covariance, scale};
 use crate::error::Result;
 use crate::observations::Observation;
 use crate::posterior::{Posterior, ResidualFit};
@@ -59,9 +59,7 @@ pub fn marginal_likelihood_gradient(posterior: &Posterior, prediction: &[f64]) -
     let value = log_density(posterior, &prior, &fit)?;
 
     // d log p = -<Cov(residual | y) - Q^-1 + m m', dQ> / 2.
-    let mut sensitivity = posterior.factor()?.selected_inverse()?;
-    // The eliminated nodes have covariance 0; their 1 belongs to the stand-in on the diagonal.
-    posterior.exact_nodes().for_each(|node| sensitivity.diagonal[node] = 0.0);
+    let mut sensitivity = residual_covariance(posterior)?;
     let unmeasured = prior.selected_inverse()?;
     let pairs = sensitivity.diagonal.iter_mut().chain(sensitivity.coupling.iter_mut().flatten());
     let minus = unmeasured.diagonal.iter().chain(unmeasured.coupling.iter().flatten());

@@ -171,6 +171,8 @@ pub(crate) struct Kriging {
     /// Mean of the field given the measurements, less the prediction.
     pub(crate) mean: Vec<f64>,
     pub(crate) log_density: f64,
+    /// log det K, K of the field with the informed columns.
+    pub(crate) log_det_of_values: f64,
     /// Q^-1.
     pub(crate) prior_covariance: Dense,
     /// P = K^-1 less what the flat columns explain, K of the field with the informed columns.
@@ -253,10 +255,11 @@ impl Kriging {
                     .collect()
             })
             .collect();
-        let log_det = log_det(&of_values) + log_det(&schur);
+        let log_det_of_values = log_det(&of_values);
+        let log_det = log_det_of_values + log_det(&schur);
         let num_values = (count - flat.len()) as f64;
         let log_density = -0.5 * (num_values * (2.0 * std::f64::consts::PI).ln() + log_det + dot(&weights, &left));
-        Self { covariance, mean, log_density, prior_covariance, projector, weights }
+        Self { covariance, mean, log_density, log_det_of_values, prior_covariance, projector, weights }
     }
 
     /// Derivative of the log-density when Q changes by `change`: dK = -H Q^-1 dQ Q^-1 H'.
