@@ -11,6 +11,7 @@ mod batches;
 mod checkpoint;
 mod conditioner;
 mod config;
+mod config_names;
 mod config_stages;
 mod cuda;
 mod curve;

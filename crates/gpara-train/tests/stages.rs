@@ -157,8 +157,8 @@ fn graph_learns_by_the_likelihood_of_the_mean_networks_residuals() {
     let mut graph = config("smoke_graph");
     (graph.name, graph.graph) = ("smoke_likelihood".into(), None);
     graph.likelihood = Some(LikelihoodConfig { mean: "smoke_mean".into(), kappa_squared: Some(1e-2) });
-    graph.budget.steps = Some(10);
-    graph.log.validate_every = 10;
+    graph.budget.steps = Some(5);
+    graph.log.validate_every = 5;
     graph.log.watch = vec!["nll_farthest_491".into()];
     graph.masks.as_mut().unwrap().max_count = 200;
     let end = run(&graph.check().unwrap(), out.path(), None);

@@ -316,6 +316,7 @@ mod tests {
         let refused = |from: &str, to: &str| Preset::parse("mine", &text.replace(from, to)).unwrap_err().to_string();
         assert!(refused("model = \"my-graph\"", "").contains("graph.kind = Network"));
         assert!(refused("score_bound = 2.0", "score_bound = 0.0").contains("acquisition.score_bound"));
-        assert!(refused("kind = \"network\"", "kind = \"uniform\"").contains("graph.kind = Uniform"));
+        let uniform = refused("kind = \"network\"\nmodel = \"my-graph\"", "kind = \"uniform\"\nmodel = \"my-graph\"");
+        assert!(uniform.contains("graph.kind = Uniform"), "{uniform}");
     }
 }
