@@ -2,7 +2,7 @@
 CARGO ?= cargo
 NEXTEST := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo yes)
 
-.PHONY: check format lint test docs deny bench test-slow test-train models-radio models-depth
+.PHONY: check format lint test docs deny bench bench-core test-slow test-train models-radio models-depth
 
 check: format lint test docs deny
 
@@ -39,6 +39,10 @@ test-slow:
 bench:
 	$(CARGO) test --release -- --ignored bench_ --nocapture
 	scripts/bench-onnxruntime.sh
+
+# One JSON line a row on stdout: the numerical core against its rivals (docs/benchmarks.md). ONLY=mean runs one group.
+bench-core:
+	@cd bench && $(CARGO) run --release --quiet -- $(if $(ONLY),--only $(ONLY))
 
 # Builds against libtorch: about 530 MB from PyPI on the first run.
 test-train:

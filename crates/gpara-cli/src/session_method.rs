@@ -11,7 +11,7 @@ use gpara_tasks::radio::INVALID_VALUE;
 use crate::embedded_models::EmbeddedModel;
 use crate::failure::{Failure, Outcome};
 use crate::model_source::EmbeddedSource;
-use crate::preset::{Preset, Prior, Reconstruct, Task, draw_prior, mean_reconstructor, residual_precision};
+use crate::preset::{Graph, Preset, Prior, Reconstruct, Task, draw_prior, mean_reconstructor, residual_precision};
 
 /// The method that the settings of a session name.
 pub(crate) fn method_of(settings: &Settings) -> Outcome<Box<dyn Method>> {
@@ -36,6 +36,12 @@ pub(crate) fn prior_of(preset: &Preset) -> Outcome<SessionPrior> {
         PresetMethod::new(preset.clone(), "radio")?;
         return Ok(SessionPrior::Preset { name: preset.name.clone(), text: preset.text.clone() });
     };
+    if preset.graph != Graph::Uniform || preset.kappa_squared.is_some() || preset.reconstruct != Reconstruct::Gaussian {
+        return Err(Failure::input(
+            format!("preset `{}` cannot serve a session: its graph or its mean is not that of `gaussian`", preset.name),
+            "`--preset best` and `--preset gaussian` can",
+        ));
+    }
     let (residual_precision, graph_coupling) = (preset.residual_precision, preset.graph_coupling);
     Ok(SessionPrior::Gaussian { level: mean, residual_precision, graph_coupling })
 }
@@ -64,6 +70,9 @@ impl PresetMethod {
         };
         if matches!(&preset.prior, Prior::Network { refresh_at, .. } if !refresh_at.is_empty()) {
             return Err(refused("its prior is drawn again as measurements come"));
+        }
+        if preset.acquisition.scorer.is_some() {
+            return Err(refused("it has a scorer network"));
         }
         let mut identity = format!("preset {} {}", preset.name, sha256_hex(preset.text.as_bytes()));
         for name in preset.model_names() {

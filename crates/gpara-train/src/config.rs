@@ -7,7 +7,7 @@ use gpara_nn::Target;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::config_stages::{AugmentConfig, ConditionerConfig, GraphConfig, ScorerConfig};
+use crate::config_stages::{AugmentConfig, ConditionerConfig, GraphConfig, LikelihoodConfig, ScorerConfig};
 use crate::error::TrainError;
 use crate::unet::UNetConfig;
 
@@ -251,9 +251,12 @@ pub struct TrainConfig {
     /// The conditioner; needed for graph and scorer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditioner: Option<ConditionerConfig>,
-    /// Needed for role `graph`.
+    /// Needed for role `graph`, unless it has a table `likelihood`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<GraphConfig>,
+    /// Training of a graph by likelihood.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub likelihood: Option<LikelihoodConfig>,
     /// Needed for role `scorer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scorer: Option<ScorerConfig>,
@@ -386,12 +389,17 @@ impl TrainConfig {
         }
         for (key, there, needed) in [
             ("conditioner", self.conditioner.is_some(), conditioned),
-            ("graph", self.graph.is_some(), role == Role::Graph),
+            ("graph", self.graph.is_some(), role == Role::Graph && self.likelihood.is_none()),
+            ("likelihood", self.likelihood.is_some(), role == Role::Graph && self.graph.is_none()),
             ("scorer", self.scorer.is_some(), role == Role::Scorer),
         ] {
             if there != needed {
                 let value = if there { "a table" } else { "nothing" };
-                return refuse(key, value.into(), "conditioner for graph and scorer, else the table of the role alone");
+                return refuse(
+                    key,
+                    value.into(),
+                    "conditioner for graph and scorer; graph or likelihood for role graph, scorer for role scorer",
+                );
             }
         }
         if let Some(augmentation) = &self.augmentation {
@@ -402,6 +410,7 @@ impl TrainConfig {
         }
         self.conditioner.iter().try_for_each(ConditionerConfig::check)?;
         self.graph.iter().try_for_each(GraphConfig::check)?;
+        self.likelihood.iter().try_for_each(LikelihoodConfig::check)?;
         self.scorer.iter().try_for_each(ScorerConfig::check)
     }
 

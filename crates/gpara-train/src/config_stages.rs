@@ -72,6 +72,18 @@ pub struct GraphConfig {
     pub field_scale: f64,
 }
 
+/// Training of the graph network by the likelihood of a mean network's residuals, in place of [`GraphConfig`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LikelihoodConfig {
+    /// Name of the frozen mean network; `NAME.safetensors` lies in the folder of the run.
+    pub mean: String,
+    /// kappa^2 of a precision of second order; none: first order. tau and lambda are the conditioner's, up to a common
+    /// factor that each residual chooses by its own likelihood.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kappa_squared: Option<f64>,
+}
+
 /// Training of the scorer (C.9-C.15).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -168,6 +180,12 @@ impl GraphConfig {
         not_negative("graph.affinity_weight", self.affinity_weight)?;
         positive("graph.residual_scale", self.residual_scale)?;
         positive("graph.field_scale", self.field_scale)
+    }
+}
+
+impl LikelihoodConfig {
+    pub(crate) fn check(&self) -> Result<()> {
+        self.kappa_squared.iter().try_for_each(|&kappa_squared| positive("likelihood.kappa_squared", kappa_squared))
     }
 }
 

@@ -117,6 +117,19 @@ impl Frozen {
         })
     }
 
+    /// The estimate of a mean network given the cells where `measured` is 1; `[B, 1, H, W]`.
+    pub(crate) fn mean_estimates(&self, clean: &Tensor, context: &Tensor, measured: &Tensor) -> Tensor {
+        tch::no_grad(|| {
+            let scale = BatchScale::of(self.config.target, Some(measured), clean);
+            let context = match self.config.measurements {
+                true => with_measurements(context, measured, clean, &scale),
+                false => context.shallow_clone(),
+            };
+            let last = timestep(self.schedule.num_steps() - 1, clean);
+            scale.inverse(&self.network.forward(&clean.zeros_like(), &last, &context, false))
+        })
+    }
+
     /// Conductances `[n, 4, H, W]` of a graph network from the cached ensembles.
     pub(crate) fn conductances(&self, maps: &Maps, ensembles: &Tensor) -> Tensor {
         tch::no_grad(|| {

@@ -2,8 +2,9 @@
 //! the acquisition scorer.
 //!
 //! `config -> data -> batches -> stage (loss) -> flat (optimiser) -> checkpoint, weights`; [`train`] runs them. The stages
-//! are `stage` (prior and mean: `objective`), `graph_stage` (`conditioner`, `graph_loss`) and `scorer_stage` (`teacher`,
-//! `scorer_state`, `scorer_net`, `scorer_loss`); the last two read networks that `frozen` holds.
+//! are `stage` (prior and mean: `objective`), `graph_stage` (`conditioner`, `graph_loss`), `likelihood_stage`
+//! (`residual_likelihood`) and `scorer_stage` (`teacher`, `scorer_state`, `scorer_net`, `scorer_loss`); the last three read
+//! networks that `frozen` holds.
 
 mod augment;
 mod batches;
@@ -20,10 +21,12 @@ mod flat;
 mod frozen;
 mod graph_loss;
 mod graph_stage;
+mod likelihood_stage;
 mod masks;
 mod objective;
 mod onnx;
 mod pack;
+mod residual_likelihood;
 mod scorer_loss;
 mod scorer_net;
 mod scorer_stage;
@@ -40,7 +43,9 @@ mod weights;
 pub use config::{
     BudgetConfig, CountDraw, Keep, LogConfig, MaskConfig, OptimizerConfig, Output, Role, Source, TrainConfig,
 };
-pub use config_stages::{AugmentConfig, ConditionerConfig, GraphConfig, ScorerConfig, ScorerLossConfig, StepWeighting};
+pub use config_stages::{
+    AugmentConfig, ConditionerConfig, GraphConfig, LikelihoodConfig, ScorerConfig, ScorerLossConfig, StepWeighting,
+};
 pub use cuda::best_device;
 pub use onnx::{ExportReport, export_model, export_onnx};
 pub use pack::{PackReport, PackSettings, pack_depth};

@@ -13,6 +13,7 @@ use crate::data::{self, Maps};
 use crate::error::TrainError;
 use crate::flat::{AdamStep, FlatParameters};
 use crate::graph_stage::GraphStage;
+use crate::likelihood_stage::LikelihoodStage;
 use crate::objective::Objective;
 use crate::scorer_net::ScorerNet;
 use crate::scorer_stage::ScorerStage;
@@ -120,7 +121,12 @@ fn stage<'a>(
         }),
         Role::Graph => {
             let network = UNet::new(&store.root(), &config.network)?;
-            Box::new(GraphStage::new(config, &options.out, network, maps, validation_maps, device)?)
+            match &config.likelihood {
+                None => Box::new(GraphStage::new(config, &options.out, network, maps, validation_maps, device)?),
+                Some(_) => {
+                    Box::new(LikelihoodStage::new(config, &options.out, network, maps, validation_maps, device)?)
+                }
+            }
         }
         Role::Scorer => {
             let network = ScorerNet::new(&store.root(), config)?;

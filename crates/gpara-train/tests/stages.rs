@@ -12,7 +12,9 @@ use gpara::{
     MeanPredictor, MeanSolver, Observation, Observations, RiskRule, SeedTree, UniformGraph, UtilityMethod,
 };
 use gpara_nn::{OnnxGraph, OnnxMean, OnnxScorer};
-use gpara_train::{RunOptions, RunSummary, TorchNetwork, TrainConfig, export_model, read_weights, train};
+use gpara_train::{
+    LikelihoodConfig, RunOptions, RunSummary, TorchNetwork, TrainConfig, export_model, read_weights, train,
+};
 use tch::Device;
 
 /// libtorch has one generator a process: two runs at once would draw from each other's seeds.
@@ -144,6 +146,24 @@ fn prior_then_graph_then_scorer_train_resume_export_and_serve_the_policy() {
         }
         assert_eq!(session.observations().len(), 6, "{}", config.name);
     }
+}
+
+#[test]
+fn graph_learns_by_the_likelihood_of_the_mean_networks_residuals() {
+    let _alone = alone();
+    let out = tempfile::tempdir().unwrap();
+    run(&config("smoke_prior"), out.path(), Some(1));
+    run(&config("smoke_mean"), out.path(), Some(1));
+    let mut graph = config("smoke_graph");
+    (graph.name, graph.graph) = ("smoke_likelihood".into(), None);
+    graph.likelihood = Some(LikelihoodConfig { mean: "smoke_mean".into(), kappa_squared: Some(1e-2) });
+    graph.budget.steps = Some(10);
+    graph.log.validate_every = 10;
+    graph.log.watch = vec!["nll_farthest_491".into()];
+    graph.masks.as_mut().unwrap().max_count = 200;
+    let end = run(&graph.check().unwrap(), out.path(), None);
+    let (learned, uniform) = (error(&end, "nll_farthest_491"), error(&end, "uniform_nll_farthest_491"));
+    assert!(learned < uniform - 1e-3, "{learned} learned, {uniform} with the uniform graph");
 }
 
 #[test]

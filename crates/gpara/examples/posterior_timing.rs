@@ -8,8 +8,8 @@
 use std::time::Instant;
 
 use gpara::{
-    Conductances, Grid, MeanSolver, Observation, Observations, Posterior, ResidualPrecision, RiskWeights, SeedTree,
-    UtilityMethod, UtilityMoments, ValidMask,
+    Conductances, Grid, MeanSolver, Observation, Observations, Posterior, ProbeKind, ResidualPrecision, RiskWeights,
+    SeedTree, UtilityMethod, UtilityMoments, ValidMask,
 };
 
 fn main() {
@@ -57,7 +57,8 @@ fn main() {
     report("variances, factor kept", || warm.variances().unwrap()[0]);
     report("variances + numerators", || UtilityMoments::exact(&warm, &weights, 1e-4).unwrap().utility[0]);
     report("refresh, exact", || UtilityMoments::exact(&fresh(), &weights, 1e-4).unwrap().utility[0]);
-    let probing = UtilityMethod::Probing { num_probes: 16, max_iterations: 24, rel_tolerance: 1e-5 };
+    let probing =
+        UtilityMethod::Probing { kind: ProbeKind::Rademacher, num_probes: 16, max_iterations: 24, rel_tolerance: 1e-5 };
     let probe = || UtilityMoments::compute(&warm, &weights, 1e-4, probing, SeedTree::new(1), 0).unwrap();
     report("refresh, probing P = 16", || probe().utility[0]);
     let (exact, estimate) = (UtilityMoments::exact(&warm, &weights, 1e-4).unwrap(), probe());

@@ -17,4 +17,5 @@ pub(crate) use factorization::Factorization;
 #[cfg(test)]
 pub(crate) use factorization::SolveScratch;
 pub(crate) use plan::Plan;
+pub(crate) use simd::Kernels;
 pub(crate) use stencil::{Reach, StencilMatrix};

@@ -22,6 +22,8 @@ pub enum ErrorKind {
     BudgetSpent,
     /// A file is of another version, task or hash than required.
     Incompatible,
+    /// The request needs more memory than there is.
+    OutOfMemory,
     /// Reading or writing failed.
     Io,
     /// The request is understood but this build or model cannot do it.

@@ -24,6 +24,7 @@ mod grid;
 mod likelihood;
 mod mean;
 mod measurement_source;
+mod memory;
 mod metrics;
 mod observations;
 mod policy;
@@ -40,6 +41,7 @@ mod seed;
 mod session;
 mod solve;
 mod symmetry;
+mod tiles;
 mod utility;
 mod value_range;
 
@@ -71,7 +73,7 @@ pub use policy::{
 pub use posterior::{Correction, Posterior};
 pub use precision::{PosteriorPrecision, PrecisionOrder, ResidualPrecision};
 pub use prior::{PriorEnsemble, sample_prior};
-pub use probing::rademacher_probes;
+pub use probing::{ProbeKind, rademacher_probes};
 pub use reconstruct::{
     CorrectionSchedule, GaussianReconstructor, GaussianSettings, MeanReconstructor, MeanSettings, PriorMean,
     Reconstruction, ReconstructionInput, Reconstructor, StdScale, StdSource, TrajectoryReconstructor,
@@ -85,5 +87,6 @@ pub use seed::{SeedTree, Stream};
 pub use session::{AcquisitionModel, AcquisitionSession, RoundRecord, SessionSettings, run_to_end};
 pub use solve::{MeanSolver, SolveInfo, Stop};
 pub use symmetry::{Symmetry, SymmetrySet};
+pub use tiles::{HaloChoice, HaloSearch, Tiling};
 pub use utility::{UtilityMethod, UtilityMoments};
 pub use value_range::ValueRange;

@@ -18,7 +18,7 @@ use crate::grid::Grid;
 use crate::observations::Observations;
 use crate::precision::{PosteriorPrecision, PrecisionOrder, ResidualPrecision};
 use crate::risk::RiskWeights;
-use crate::solve::{ExactSolver, MeanSolver, SolveInfo};
+use crate::solve::{ExactSolver, MeanSolver, Multigrid, SolveInfo};
 
 /// N(m_S, Sigma_S) with Sigma_S = A_S^-1 for one graph and one set of measurements.
 ///
@@ -33,8 +33,20 @@ pub struct Posterior {
     precision: PosteriorPrecision,
     observations: Observations,
     factor: OnceLock<ExactSolver>,
+    multigrid: OnceLock<MultigridPrecision>,
     drift: Option<FittedDrift>,
 }
+
+/// The grids of the multigrid preconditioner: in single precision, which is half the memory and as good a
+/// preconditioner, unless the entries leave its range.
+#[derive(Debug)]
+enum MultigridPrecision {
+    Single(Multigrid<f32>),
+    Double(Multigrid<f64>),
+}
+
+/// Above this diagonal entry (a noise_std below about 1e-12) products could leave the range of f32.
+const LARGEST_SINGLE_DIAGONAL: f64 = 1e24;
 
 impl Posterior {
     /// The posterior of a residual with precision `prior` after `observations`.
@@ -43,7 +55,8 @@ impl Posterior {
     /// `ShapeMismatch` if the two belong to different grids.
     pub fn new(prior: &ResidualPrecision, observations: &Observations) -> Result<Self> {
         let precision = PosteriorPrecision::new(prior, observations)?;
-        Ok(Self { precision, observations: observations.clone(), factor: OnceLock::new(), drift: None })
+        let (observations, factor, multigrid) = (observations.clone(), OnceLock::new(), OnceLock::new());
+        Ok(Self { precision, observations, factor, multigrid, drift: None })
     }
 
     /// The posterior of a field `prediction + F b + residual` with unknown coefficients b.
@@ -91,6 +104,7 @@ impl Posterior {
 
     /// The correction m_S of a prediction by the given solver (Eq. 10; Eq. B.26 for Jacobi), and what the solver did.
     ///
+    /// An iteration that stalls is replaced by the direct solve and says so ([`Stop::DirectAfterStall`]).
     /// `rel_residual` compares `f - A_S m` in the norm weighted by 1/D_A with the same for m = D_A^-1 f, i.e. with what is
     /// left to do once the measured cells are set. With drift, m_S = F b + residual: b is always fitted exactly, the
     /// residual given b by the solver (G.4).
@@ -142,9 +156,11 @@ impl Posterior {
             let (name, found) = ("predictions", predictions.len());
             return Err(PosteriorError::Length { name, found, grid: self.grid() }.into());
         }
-        if solver == MeanSolver::Exact {
-            // Made here once, not raced for by the rows.
-            self.factor()?;
+        // Made here once, not raced for by the rows.
+        match solver {
+            MeanSolver::Exact => drop(self.factor()?),
+            MeanSolver::Multigrid { .. } => drop(self.multigrid()),
+            _ => {}
         }
         let rows: Vec<_> =
             predictions.par_chunks(num_nodes).map(|row| self.mean_correction(row, solver)).collect::<Result<_>>()?;
@@ -212,14 +228,20 @@ impl Posterior {
     pub fn variances_and_numerators(&self, weights: &RiskWeights) -> Result<(Vec<f64>, Vec<f64>)> {
         self.check_length("risk weights", weights.as_slice().len())?;
         let (mut variance, mut numerator) = self.factor()?.variances_and_numerators(weights.as_slice());
+        self.complete_moments(weights.as_slice(), &mut variance, &mut numerator)?;
+        Ok((variance, numerator))
+    }
+
+    /// Turns the moments of A_S^-1 into those of the field: 0 at nodes measured exactly, and the part of the drift.
+    pub(crate) fn complete_moments(&self, weights: &[f64], variance: &mut [f64], numerator: &mut [f64]) -> Result<()> {
         for node in self.exact_nodes() {
             (variance[node], numerator[node]) = (0.0, 0.0);
         }
         if let Some(drift) = &self.drift {
-            drift.add_variances(&mut variance);
-            drift.add_numerators(self, weights.as_slice(), &mut numerator)?;
+            drift.add_variances(variance);
+            drift.add_numerators(self, weights, numerator)?;
         }
-        Ok((variance, numerator))
+        Ok(())
     }
 
     /// log det A_S; with drift that of the residual alone, and nodes measured exactly left out.
@@ -238,13 +260,25 @@ impl Posterior {
         Ok(self.factor.get_or_init(|| factor))
     }
 
+    fn multigrid(&self) -> &MultigridPrecision {
+        self.multigrid.get_or_init(|| {
+            let matrix = self.precision.stencil();
+            if matrix.diagonal.iter().all(|&entry| entry < LARGEST_SINGLE_DIAGONAL) {
+                MultigridPrecision::Single(Multigrid::new(matrix))
+            } else {
+                MultigridPrecision::Double(Multigrid::new(matrix))
+            }
+        })
+    }
+
     fn check_solver(&self, solver: MeanSolver) -> Result<()> {
         let allowed = match solver {
             MeanSolver::Jacobi { .. } if self.precision.prior().order() != PrecisionOrder::First => {
                 return Err(PosteriorError::JacobiOrder.into());
             }
-            MeanSolver::Jacobi { iterations } => iterations > 0,
-            MeanSolver::Pcg { max_iterations, rel_tolerance } => max_iterations > 0 && rel_tolerance > 0.0,
+            MeanSolver::Jacobi { iterations } | MeanSolver::Chebyshev { iterations } => iterations > 0,
+            MeanSolver::Pcg { max_iterations, rel_tolerance }
+            | MeanSolver::Multigrid { max_iterations, rel_tolerance } => max_iterations > 0 && rel_tolerance > 0.0,
             MeanSolver::Exact => true,
         };
         if allowed { Ok(()) } else { Err(PosteriorError::Solver { solver }.into()) }

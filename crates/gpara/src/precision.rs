@@ -15,7 +15,7 @@ use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::graph::Conductances;
 use crate::grid::Grid;
 use crate::observations::{Observation, Observations};
-use crate::solve::{Arenas, ExactSolver};
+use crate::solve::{Arenas, ExactSolver, Stencil};
 
 /// How the precision follows from the graph Laplacian L_g.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -261,16 +261,22 @@ impl PosteriorPrecision {
         sums.iter().zip(&self.diagonal).map(|(sum, diagonal)| sum / diagonal).fold(0.0, f64::max)
     }
 
-    pub(crate) fn coupling(&self) -> &Coupling {
-        &self.coupling
-    }
-
     /// Factorises A_S.
     ///
     /// # Errors
     /// `NotPositiveDefinite` with the node whose pivot is not positive.
     pub(crate) fn factor(&self) -> Result<ExactSolver> {
-        ExactSolver::new(&self.prior.0.arenas, &self.coupling.matrix(self.prior.grid(), &self.diagonal))
+        ExactSolver::new(&self.prior.0.arenas, &self.matrix())
+    }
+
+    /// A_S as an operator of the iterative solvers.
+    pub(crate) fn stencil(&self) -> Stencil<'_, f64> {
+        self.coupling.stencil(&self.diagonal)
+    }
+
+    /// A_S by its entries.
+    pub(crate) fn matrix(&self) -> StencilMatrix {
+        self.coupling.matrix(&self.diagonal)
     }
 }
 

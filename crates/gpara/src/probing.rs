@@ -1,7 +1,8 @@
-//! Matrix-free estimates of covariance moments with random sign vectors (B.28-B.30).
+//! Matrix-free estimates of covariance moments with random sign vectors (B.28-B.30), dense or one colour at a time.
 
 use rayon::prelude::*;
 
+use crate::grid::Grid;
 use crate::posterior::Posterior;
 use crate::risk::RiskWeights;
 use crate::seed::SeedTree;
@@ -18,6 +19,53 @@ pub fn rademacher_probes(seeds: SeedTree, round: usize, num_probes: usize, num_n
             (0..num_nodes).map(|_| stream.sign()).collect()
         })
         .collect()
+}
+
+/// Which random vectors probe the covariance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProbeKind {
+    /// A sign at every cell, as in the paper (B.28).
+    Rademacher,
+    /// One vector for each colour of a `spacing` x `spacing` lattice of colours, with signs at the cells of that colour
+    /// and 0 elsewhere: what disturbs an estimate is only the covariance with cells `spacing` and more away.
+    Coloured {
+        /// Distance of two cells of one colour in rows and columns; at the size of the grid the estimate is exact.
+        spacing: usize,
+    },
+}
+
+impl ProbeKind {
+    /// Number of vectors in `draws` draws of the signs.
+    pub(crate) fn num_vectors(self, draws: usize, grid: Grid) -> usize {
+        match self {
+            Self::Rademacher => draws,
+            Self::Coloured { spacing } => draws.saturating_mul(spacing.min(grid.rows()) * spacing.min(grid.cols())),
+        }
+    }
+
+    /// The vectors of `draws` draws for one round.
+    pub(crate) fn vectors(self, seeds: SeedTree, round: usize, draws: usize, grid: Grid) -> Vec<Vec<f64>> {
+        let signs = rademacher_probes(seeds, round, draws, grid.num_nodes());
+        match self {
+            Self::Rademacher => signs,
+            Self::Coloured { spacing } => {
+                signs.iter().flat_map(|signs| coloured_probes(signs, spacing, grid)).collect()
+            }
+        }
+    }
+}
+
+/// `signs` split by colour, each part scaled by the root of the number of colours: then the mean of z z' over the parts has
+/// the identity as its expectation, as for dense signs, and B.30-B.31 and B.35 hold as they are.
+fn coloured_probes(signs: &[f64], spacing: usize, grid: Grid) -> Vec<Vec<f64>> {
+    let (row_colours, col_colours) = (spacing.min(grid.rows()), spacing.min(grid.cols()));
+    let scale = ((row_colours * col_colours) as f64).sqrt();
+    let mut probes = vec![vec![0.0; signs.len()]; row_colours * col_colours];
+    for (node, sign) in signs.iter().enumerate() {
+        let (row, col) = grid.row_col(node);
+        probes[row % row_colours * col_colours + col % col_colours][node] = scale * sign;
+    }
+    probes
 }
 
 /// Estimates from one set of probes.
@@ -78,5 +126,22 @@ mod tests {
         assert_ne!(many[0], many[1]);
         assert_ne!(many[0], rademacher_probes(seeds, 8, 1, 50)[0]);
         assert!(many.iter().flatten().all(|sign| sign.abs() == 1.0));
+    }
+
+    #[test]
+    fn coloured_probes_split_the_signs_and_keep_their_second_moment() {
+        let grid = Grid::new(5, 7).unwrap();
+        let signs = &rademacher_probes(SeedTree::new(3), 0, 1, 35)[0];
+        for (spacing, colours) in [(1, 1), (3, 9), (6, 30), (50, 35)] {
+            let kind = ProbeKind::Coloured { spacing };
+            let probes = kind.vectors(SeedTree::new(3), 0, 1, grid);
+            assert_eq!((probes.len(), kind.num_vectors(1, grid)), (colours, colours), "{spacing}");
+            for node in 0..35 {
+                let sum: f64 = probes.iter().map(|probe| probe[node]).sum();
+                let square: f64 = probes.iter().map(|probe| probe[node] * probe[node]).sum();
+                assert!((sum - signs[node] * (colours as f64).sqrt()).abs() < 1e-12);
+                assert!((square / colours as f64 - 1.0).abs() < 1e-12);
+            }
+        }
     }
 }

@@ -3,20 +3,33 @@
 use thiserror::Error as ThisError;
 
 use crate::error::{ErrorDetail, ErrorKind, Result};
+use crate::memory::check_memory;
 use crate::posterior::Posterior;
-use crate::probing::{probe_estimates, rademacher_probes};
+use crate::probing::{ProbeKind, probe_estimates};
 use crate::risk::RiskWeights;
 use crate::seed::SeedTree;
 use crate::solve::SolveInfo;
+use crate::tiles::Tiling;
 
 /// How the covariance moments of the utility are obtained.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum UtilityMethod {
     /// Selected inversion of the factorised precision and its derivative: no sampling error.
     Exact,
-    /// Random sign probes as in the paper (B.28-B.31).
+    /// The exact method on overlapping windows: no sampling error, memory for one window a thread, for large grids. What
+    /// is lost is the covariance across the cut, see [`Tiling`].
+    Tiled {
+        /// Side of the cells that a window answers for; [`Tiling::DEFAULT`] has 128.
+        core: usize,
+        /// Further cells on every side of them; [`Tiling::DEFAULT`] has 24.
+        halo: usize,
+    },
+    /// Random sign probes as in the paper (B.28-B.31), or coloured ones.
     Probing {
-        /// P; the paper uses 16 (radio) and 4 (depth).
+        /// Dense signs as in the paper, or one colour at a time.
+        kind: ProbeKind,
+        /// P, draws of the signs; the paper uses 16 (radio) and 4 (depth). Of coloured probes every draw costs as many
+        /// solves as there are colours.
         num_probes: usize,
         /// Cap on the iterations of each solve; the paper uses 24.
         max_iterations: usize,
@@ -37,9 +50,11 @@ pub struct UtilityMoments {
     /// U_i = n_i / (noise_std^2 + max(d_i, 1/D_A,ii, 1e-12)) (B.31). Defined at measured nodes too, where it means
     /// measuring again; the candidate list decides who may be chosen.
     pub utility: Vec<f64>,
-    /// s^(p) of every probe (B.29), for the overlap of B.35; empty for [`UtilityMethod::Exact`].
+    /// s^(p) of every probe (B.29), for the overlap of B.35; empty without probes.
     pub weighted_probes: Vec<Vec<f64>>,
-    /// What the solver did, two entries a probe; empty for [`UtilityMethod::Exact`].
+    /// What the solver did, two entries a probe. For [`UtilityMethod::Tiled`] one entry: the largest true residual of the
+    /// columns Sigma e_i at corners of cores, where the cut is nearest, in the norm weighted by 1/D_A. Empty for
+    /// [`UtilityMethod::Exact`].
     pub solves: Vec<SolveInfo>,
 }
 
@@ -51,7 +66,8 @@ impl UtilityMoments {
     ///
     /// # Errors
     /// `ShapeMismatch` if the weights belong to another grid; `InvalidInput` if the noise is negative or there are no
-    /// probes, iterations or tolerance; `NotPositiveDefinite` if the factorisation breaks down.
+    /// probes, iterations or tolerance, or a core or spacing is 0; `OutOfMemory` if there is too little of it;
+    /// `NotPositiveDefinite` if the factorisation breaks down.
     pub fn compute(
         posterior: &Posterior,
         weights: &RiskWeights,
@@ -62,8 +78,16 @@ impl UtilityMoments {
     ) -> Result<Self> {
         match method {
             UtilityMethod::Exact => Self::exact(posterior, weights, noise_std),
-            UtilityMethod::Probing { num_probes, max_iterations, rel_tolerance } => {
-                let probes = rademacher_probes(seeds, round, num_probes, posterior.grid().num_nodes());
+            UtilityMethod::Tiled { core, halo } => Self::tiled(posterior, weights, noise_std, Tiling::new(core, halo)?),
+            UtilityMethod::Probing { kind, num_probes, max_iterations, rel_tolerance } => {
+                if kind == (ProbeKind::Coloured { spacing: 0 }) {
+                    return Err(UtilityError::Spacing.into());
+                }
+                let grid = posterior.grid();
+                // Probe, v and s of every vector are kept until the averages are taken.
+                let values = kind.num_vectors(num_probes, grid) as u64 * 3 * grid.num_nodes() as u64;
+                check_memory("probing", values * size_of::<f64>() as u64, "use fewer probes or tiles")?;
+                let probes = kind.vectors(seeds, round, num_probes, grid);
                 Self::from_probes(posterior, weights, noise_std, &probes, max_iterations, rel_tolerance)
             }
         }
@@ -78,6 +102,15 @@ impl UtilityMoments {
         let (variance_estimate, numerator_estimate) = posterior.variances_and_numerators(weights)?;
         let utility = utilities(posterior, &variance_estimate, &numerator_estimate, noise_std);
         Ok(Self { variance_estimate, numerator_estimate, utility, weighted_probes: Vec::new(), solves: Vec::new() })
+    }
+
+    /// Moments and utilities by exact windows.
+    fn tiled(posterior: &Posterior, weights: &RiskWeights, noise_std: f64, tiling: Tiling) -> Result<Self> {
+        check_noise(noise_std)?;
+        let (variance_estimate, numerator_estimate) = tiling.variances_and_numerators(posterior, weights)?;
+        let utility = utilities(posterior, &variance_estimate, &numerator_estimate, noise_std);
+        let solves = vec![tiling.cut_residual(posterior)?];
+        Ok(Self { variance_estimate, numerator_estimate, utility, weighted_probes: Vec::new(), solves })
     }
 
     /// Estimates from given probes (B.29-B.31).
@@ -119,7 +152,7 @@ impl UtilityMoments {
         })
     }
 
-    /// Whether the moments are exact, i.e. not estimated from probes.
+    /// Whether the moments are free of sampling error, i.e. not estimated from probes.
     pub fn is_exact(&self) -> bool {
         self.weighted_probes.is_empty()
     }
@@ -159,6 +192,8 @@ enum UtilityError {
          iteration, a finite tolerance >= 0"
     )]
     Probing { num_probes: usize, max_iterations: usize, rel_tolerance: f64 },
+    #[error("spacing 0 of coloured probes is not allowed: at least 1")]
+    Spacing,
     #[error("{name} has {found} values, the grid has {num_nodes} cells")]
     Length { name: &'static str, found: usize, num_nodes: usize },
 }
@@ -166,7 +201,7 @@ enum UtilityError {
 impl ErrorDetail for UtilityError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Noise { .. } | Self::Probing { .. } => ErrorKind::InvalidInput,
+            Self::Noise { .. } | Self::Probing { .. } | Self::Spacing => ErrorKind::InvalidInput,
             Self::Length { .. } => ErrorKind::ShapeMismatch,
         }
     }

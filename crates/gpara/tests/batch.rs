@@ -8,12 +8,13 @@ use dense_oracle::Oracle;
 use dense_oracle::cases::{self, Case};
 use gpara::{
     AcquisitionState, BatchInput, BatchRule, Conductances, Context, EnsembleMoments, ErrorKind, Grid, MeanSolver,
-    Observations, Posterior, ResidualPrecision, RiskWeights, Scorer, SeedTree, UtilityMethod, UtilityMoments,
-    ValidMask, ZeroScorer, calibrated_score, normalized_utility, probe_overlap, select_batch,
+    Observations, Posterior, ProbeKind, ResidualPrecision, RiskWeights, Scorer, SeedTree, UtilityMethod,
+    UtilityMoments, ValidMask, ZeroScorer, calibrated_score, normalized_utility, probe_overlap, select_batch,
 };
 
 const NOISE_STD: f64 = 0.02;
-const PROBING: UtilityMethod = UtilityMethod::Probing { num_probes: 16, max_iterations: 24, rel_tolerance: 1e-5 };
+const PROBING: UtilityMethod =
+    UtilityMethod::Probing { kind: ProbeKind::Rademacher, num_probes: 16, max_iterations: 24, rel_tolerance: 1e-5 };
 
 /// One case with its moments and the analytic scores.
 struct Scene {

@@ -8,8 +8,8 @@ use dense_oracle::cases::{self, Case};
 use gpara::{
     AcquisitionInput, BatchRule, Context, Correction, EdgeAware, EnsembleMoments, ErrorKind, FarthestPoint, FirstPoint,
     Gpara, GparaSettings, GraphDescriptor, GraphPredictor, Grid, MaxVariance, MeanSolver, Observation, Observations,
-    Policy, Posterior, PriorEnsemble, Random, ResidualPrecision, RiskRule, RiskSettings, RiskWeights, SeedTree,
-    Selection, Symmetry, UtilityMethod, UtilityMoments, ValidMask, ZeroScorer,
+    Policy, Posterior, PriorEnsemble, ProbeKind, Random, ResidualPrecision, RiskRule, RiskSettings, RiskWeights,
+    SeedTree, Selection, Symmetry, UtilityMethod, UtilityMoments, ValidMask, ZeroScorer,
 };
 
 const NOISE_STD: f64 = 0.01;
@@ -104,7 +104,8 @@ fn gpara(settings: GparaSettings) -> Gpara {
 }
 
 fn all_policies() -> Vec<Box<dyn Policy>> {
-    let probing = UtilityMethod::Probing { num_probes: 16, max_iterations: 24, rel_tolerance: 1e-5 };
+    let probing =
+        UtilityMethod::Probing { kind: ProbeKind::Rademacher, num_probes: 16, max_iterations: 24, rel_tolerance: 1e-5 };
     let paper = GparaSettings { utility: probing, ..exact_settings(BatchRule::PaperKappa) };
     vec![
         Box::new(Random::new()),

@@ -66,7 +66,9 @@ fn parity_exact_and_pcg_means_match_the_dense_solve_eq10() {
         let solver = MeanSolver::Pcg { max_iterations: 1000, rel_tolerance: 1e-13 };
         let (mean, info) = posterior.mean_correction(&prediction, solver).unwrap();
         assert_close(case.name, &mean, &expected, ITERATIVE);
-        assert_eq!(info.stop, Stop::Converged, "{}", case.name);
+        // Where all cells are measured, 1e-13 of what is left can lie below rounding: then the direct solve answers.
+        let rounding = case.name.starts_with("all measured") && info.stop == Stop::DirectAfterStall;
+        assert!(info.stop == Stop::Converged || rounding, "{}: {info:?}", case.name);
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gpara::{
     AcquisitionModel, AcquisitionSession, BatchRule, Conductances, Context, Correction, CorrectionSchedule, Denoiser,
     DenoiserInput, EnsembleCache, ErrorKind, FieldSource, GaussianDenoiser, Gpara, GparaSettings, Grid, MeanSolver,
-    NoiseSchedule, Observations, Posterior, Random, Reconstruction, ReconstructionInput, Reconstructor,
+    NoiseSchedule, Observations, Posterior, ProbeKind, Random, Reconstruction, ReconstructionInput, Reconstructor,
     ResidualPrecision, Result, RiskRule, RiskSettings, SamplerSettings, SeedTree, SessionSettings,
     TrajectoryReconstructor, TrajectorySettings, UtilityMethod, ValidMask, ValueRange, ZeroScorer,
     errors_over_unobserved, errors_over_valid, run_to_end, sample_prior, sample_residual,
@@ -56,7 +56,8 @@ fn gpara(utility: UtilityMethod, batch_rule: BatchRule) -> Gpara {
 }
 
 fn probing() -> Gpara {
-    let method = UtilityMethod::Probing { num_probes: 16, max_iterations: 24, rel_tolerance: 1e-5 };
+    let method =
+        UtilityMethod::Probing { kind: ProbeKind::Rademacher, num_probes: 16, max_iterations: 24, rel_tolerance: 1e-5 };
     gpara(method, BatchRule::PaperKappa)
 }
 

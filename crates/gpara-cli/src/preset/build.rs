@@ -303,7 +303,11 @@ pub(crate) fn residual_precision(
         }
         Graph::Network { model } => models.graph(model, task.name)?.predict(&descriptor)?,
     };
-    Ok(ResidualPrecision::new(conductances, preset.residual_precision, preset.graph_coupling)?)
+    let (tau, lambda) = (preset.residual_precision, preset.graph_coupling);
+    Ok(match preset.kappa_squared {
+        Some(kappa_squared) => ResidualPrecision::second_order(conductances, tau, lambda, kappa_squared)?,
+        None => ResidualPrecision::new(conductances, tau, lambda)?,
+    })
 }
 
 fn reconstructor(

@@ -38,6 +38,8 @@ pub(crate) struct Preset {
     pub(crate) residual_precision: f64,
     /// lambda of Eq. 8.
     pub(crate) graph_coupling: f64,
+    /// kappa^2 of a precision of second order; none: first order.
+    pub(crate) kappa_squared: Option<f64>,
     /// Solver, strength rho and clip of Eq. 13.
     pub(crate) correction: Correction,
     /// How points are chosen.
@@ -207,7 +209,7 @@ pub(crate) fn parse_toml<T: serde::de::DeserializeOwned>(what: &str, text: &str)
 
 #[cfg(test)]
 mod tests {
-    use gpara::{MeanSolver, RiskSettings, ValueRange};
+    use gpara::{MeanSolver, ProbeKind, RiskSettings, ValueRange};
 
     use super::*;
 
@@ -227,13 +229,54 @@ mod tests {
         assert_eq!((preset.residual_precision, preset.graph_coupling), (0.0625, 0.8));
         let solver = MeanSolver::Jacobi { iterations: 24 };
         assert_eq!(preset.correction, Correction { solver, strength: 1.4, range: Some(ValueRange::UNIT) });
-        let probing = UtilityMethod::Probing { num_probes: 16, max_iterations: 24, rel_tolerance: 1e-5 };
+        let probing = UtilityMethod::Probing {
+            kind: ProbeKind::Rademacher,
+            num_probes: 16,
+            max_iterations: 24,
+            rel_tolerance: 1e-5,
+        };
         assert_eq!(preset.acquisition.utility, probing);
         assert_eq!(preset.acquisition.batch_rule, BatchRule::PaperKappa);
         assert_eq!((preset.acquisition.max_batch, preset.acquisition.noise_std), (8, 1e-4));
         assert_eq!(preset.acquisition.risk, RiskRule::EnsembleSpread(RiskSettings::default()));
         let schedule = CorrectionSchedule::StepWise;
         assert_eq!(preset.reconstruct, Reconstruct::Trajectories { num_trajectories: 4, schedule });
+    }
+
+    #[test]
+    fn every_solver_and_utility_method_has_its_keys() {
+        let (_, text) = EMBEDDED_PRESETS[2];
+        let with = |from: &str, to: &str| {
+            assert!(text.contains(from), "{from}");
+            Preset::parse("changed", &text.replacen(from, to, 1)).unwrap()
+        };
+        let solver = "solver = { kind = \"exact\" }";
+        let (max_iterations, rel_tolerance) = (200, 1e-6);
+        for (keys, expected) in [
+            ("kind = \"chebyshev\", iterations = 40", MeanSolver::Chebyshev { iterations: 40 }),
+            (
+                "kind = \"multigrid\", max_iterations = 200, rel_tolerance = 1e-6",
+                MeanSolver::Multigrid { max_iterations, rel_tolerance },
+            ),
+            (
+                "kind = \"pcg\", max_iterations = 200, rel_tolerance = 1e-6",
+                MeanSolver::Pcg { max_iterations, rel_tolerance },
+            ),
+        ] {
+            assert_eq!(with(solver, &format!("solver = {{ {keys} }}")).correction.solver, expected);
+        }
+        let tiled = with("utility = { kind = \"exact\" }", "utility = { kind = \"tiled\", core = 64, halo = 16 }");
+        assert_eq!(tiled.acquisition.utility, UtilityMethod::Tiled { core: 64, halo: 16 });
+        let keys =
+            "kind = \"probing\", num_probes = 2, max_iterations = 200, rel_tolerance = 1e-6, coloured_spacing = 24";
+        let coloured = text.replacen("utility = { kind = \"exact\" }", &format!("utility = {{ {keys} }}"), 1).replacen(
+            "exact_sequential",
+            "paper_kappa",
+            1,
+        );
+        let kind = ProbeKind::Coloured { spacing: 24 };
+        let expected = UtilityMethod::Probing { kind, num_probes: 2, max_iterations, rel_tolerance };
+        assert_eq!(Preset::parse("changed", &coloured).unwrap().acquisition.utility, expected);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The file form of a preset, and its check.
 
 use gpara::{
-    BatchRule, Correction, CorrectionSchedule, MeanSolver, RiskRule, RiskSettings, StdSource, SymmetrySet,
+    BatchRule, Correction, CorrectionSchedule, MeanSolver, ProbeKind, RiskRule, RiskSettings, StdSource, SymmetrySet,
     UtilityMethod, ValueRange,
 };
 use serde::Deserialize;
@@ -48,6 +48,8 @@ struct RawGraph {
     model: Option<String>,
     residual_precision: f64,
     graph_coupling: f64,
+    /// Makes the precision one of second order: Q = tau I + lambda (kappa^2 I + L)^2.
+    kappa_squared: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -71,7 +73,9 @@ struct RawCorrection {
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 enum RawSolver {
     Jacobi { iterations: usize },
+    Chebyshev { iterations: usize },
     Pcg { max_iterations: usize, rel_tolerance: f64 },
+    Multigrid { max_iterations: usize, rel_tolerance: f64 },
     Exact,
 }
 
@@ -91,7 +95,8 @@ struct RawAcquisition {
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 enum RawUtility {
     Exact,
-    Probing { num_probes: usize, max_iterations: usize, rel_tolerance: f64 },
+    Tiled { core: usize, halo: usize },
+    Probing { num_probes: usize, max_iterations: usize, rel_tolerance: f64, coloured_spacing: Option<usize> },
 }
 
 #[derive(Debug, Deserialize)]
@@ -150,8 +155,16 @@ impl RawPreset {
         let graph = self.graph.coupling()?;
         positive("graph.residual_precision", self.graph.residual_precision)?;
         not_negative("graph.graph_coupling", self.graph.graph_coupling)?;
+        self.graph
+            .kappa_squared
+            .iter()
+            .try_for_each(|&kappa_squared| positive("graph.kappa_squared", kappa_squared))?;
         let solver = self.correction.solver.check()?;
         positive("correction.strength", self.correction.strength)?;
+        if self.graph.kappa_squared.is_some() && matches!(solver, MeanSolver::Jacobi { .. }) {
+            let allowed = "pcg or exact with graph.kappa_squared: Jacobi sweeps need not converge for a second order";
+            return Err(refused("correction.solver.kind", "jacobi", allowed));
+        }
         let range = self.correction.clip.then_some(ValueRange::UNIT);
         let acquisition = self.acquisition.check()?;
         let reconstruct = self.reconstruct.check()?;
@@ -182,6 +195,7 @@ impl RawPreset {
             graph,
             residual_precision: self.graph.residual_precision,
             graph_coupling: self.graph.graph_coupling,
+            kappa_squared: self.graph.kappa_squared,
             correction: Correction { solver, strength: self.correction.strength, range },
             acquisition,
             reconstruct,
@@ -263,10 +277,17 @@ impl RawSolver {
                 at_least_one("correction.solver.iterations", iterations)?;
                 MeanSolver::Jacobi { iterations }
             }
+            Self::Chebyshev { iterations } => {
+                at_least_one("correction.solver.iterations", iterations)?;
+                MeanSolver::Chebyshev { iterations }
+            }
             Self::Pcg { max_iterations, rel_tolerance } => {
-                at_least_one("correction.solver.max_iterations", max_iterations)?;
-                positive("correction.solver.rel_tolerance", rel_tolerance)?;
+                check_stopping("correction.solver", max_iterations, rel_tolerance)?;
                 MeanSolver::Pcg { max_iterations, rel_tolerance }
+            }
+            Self::Multigrid { max_iterations, rel_tolerance } => {
+                check_stopping("correction.solver", max_iterations, rel_tolerance)?;
+                MeanSolver::Multigrid { max_iterations, rel_tolerance }
             }
             Self::Exact => MeanSolver::Exact,
         })
@@ -277,11 +298,21 @@ impl RawAcquisition {
     fn check(self) -> Outcome<Acquisition> {
         let utility = match self.utility {
             RawUtility::Exact => UtilityMethod::Exact,
-            RawUtility::Probing { num_probes, max_iterations, rel_tolerance } => {
+            RawUtility::Tiled { core, halo } => {
+                at_least_one("acquisition.utility.core", core)?;
+                UtilityMethod::Tiled { core, halo }
+            }
+            RawUtility::Probing { num_probes, max_iterations, rel_tolerance, coloured_spacing } => {
                 at_least_one("acquisition.utility.num_probes", num_probes)?;
-                at_least_one("acquisition.utility.max_iterations", max_iterations)?;
-                positive("acquisition.utility.rel_tolerance", rel_tolerance)?;
-                UtilityMethod::Probing { num_probes, max_iterations, rel_tolerance }
+                check_stopping("acquisition.utility", max_iterations, rel_tolerance)?;
+                let kind = match coloured_spacing {
+                    Some(spacing) => {
+                        at_least_one("acquisition.utility.coloured_spacing", spacing)?;
+                        ProbeKind::Coloured { spacing }
+                    }
+                    None => ProbeKind::Rademacher,
+                };
+                UtilityMethod::Probing { kind, num_probes, max_iterations, rel_tolerance }
             }
         };
         let batch_rule = match self.batch_rule {
@@ -289,11 +320,12 @@ impl RawAcquisition {
             RawBatchRule::ExactKappa => BatchRule::ExactKappa,
             RawBatchRule::ExactSequential => BatchRule::ExactSequential,
         };
-        if (utility == UtilityMethod::Exact) == (batch_rule == BatchRule::PaperKappa) {
+        let probed = matches!(utility, UtilityMethod::Probing { .. });
+        if probed != (batch_rule == BatchRule::PaperKappa) {
             return Err(refused(
                 "acquisition.batch_rule",
                 format!("{batch_rule:?}"),
-                "paper_kappa with probing, exact_kappa or exact_sequential with exact utilities",
+                "paper_kappa with probing, exact_kappa or exact_sequential with exact or tiled utilities",
             ));
         }
         at_least_one("acquisition.max_batch", self.max_batch)?;
@@ -322,6 +354,11 @@ impl RawRisk {
             }
         })
     }
+}
+
+fn check_stopping(table: &str, max_iterations: usize, rel_tolerance: f64) -> Outcome {
+    at_least_one(&format!("{table}.max_iterations"), max_iterations)?;
+    positive(&format!("{table}.rel_tolerance"), rel_tolerance)
 }
 
 fn positive(key: &str, value: f64) -> Outcome {

@@ -114,6 +114,16 @@ impl<T: Kernels> BlockFactor<T> {
     }
 }
 
+#[cfg(test)]
+impl<T: Kernels> BlockFactor<T> {
+    /// Values held.
+    pub(super) fn num_values(&self) -> usize {
+        let matrices = [&self.inverse, &self.gain, &self.dinverse, &self.dgain];
+        let vectors = [&self.pivots, &self.variance, &self.numerator];
+        matrices.into_iter().chain(vectors).map(|values| values.len()).sum()
+    }
+}
+
 impl<T: Kernels> BlockScratch<T> {
     pub(super) fn new(offsets: &Offsets) -> Self {
         let zeros = Aligned::zeros;
@@ -391,93 +401,74 @@ fn by_parity<T>(stacks: &mut [Aligned<T>; 2], depth: usize) -> (&mut Aligned<T>,
     if depth.is_multiple_of(2) { (even, odd) } else { (odd, even) }
 }
 
+/// So many right-hand sides and the buffers of one front; a position has one vector for each of them.
+#[derive(Debug, Default)]
+pub(super) struct SolveBuffers<T> {
+    pub(super) count: usize,
+    pub(super) pivots: Vec<T>,
+    pub(super) boundary: Vec<T>,
+    pub(super) out: Vec<T>,
+}
+
 impl BlockWork<'_> {
-    /// The way up of a solve: replaces `field` (one vector a position of the template, the right-hand side inside the block)
-    /// by what is left for later cells.
-    pub(super) fn forward<T: Kernels>(&self, factor: &BlockFactor<T>, field: &mut [T], buffers: &mut [Vec<T>; 2]) {
+    /// The way up of a solve: replaces `field` (the right-hand sides inside the block) by what is left for later cells.
+    pub(super) fn forward<T: Kernels>(&self, factor: &BlockFactor<T>, field: &mut [T], buffers: &mut SolveBuffers<T>) {
         for (at, front) in self.template().dissection.fronts.iter().enumerate() {
             let size = self.offsets.sizes[at];
-            let [pivots, boundary] = buffers;
-            collect(field, &front.pivots, pivots);
-            collect(field, &front.boundary, boundary);
+            let SolveBuffers { count, pivots, boundary, .. } = buffers;
+            collect(field, *count, &front.pivots, pivots);
+            collect(field, *count, &front.boundary, boundary);
             let gain = &factor.gain[self.offsets.wide(at)];
-            let product = simd::Product {
-                m: 1,
-                n: size.boundary,
-                k: size.pivots,
-                a: pivots,
-                a_row: 1,
-                a_col: 1,
-                b: gain,
-                b_row: Lanes::row(size.boundary),
-                b_col: 1,
-                and: None,
-                c: boundary,
-                c_row: size.boundary,
-                update: Update::Subtract,
-                part: simd::Part::Full,
-            };
-            product.lanes(self.simd);
-            spread(boundary, &front.boundary, field);
+            let strides = (1, Lanes::row(size.boundary));
+            let shape = (size.boundary, *count, size.pivots);
+            self.apply(shape, (gain, strides), pivots, boundary, Update::Subtract);
+            spread(boundary, *count, &front.boundary, field);
         }
     }
 
     /// The way down of a solve: x1 = P f1 - K x2, the solution on the ring being in `field`.
-    pub(super) fn backward<T: Kernels>(&self, factor: &BlockFactor<T>, field: &mut [T], buffers: &mut [Vec<T>; 3]) {
+    pub(super) fn backward<T: Kernels>(&self, factor: &BlockFactor<T>, field: &mut [T], buffers: &mut SolveBuffers<T>) {
         for (at, front) in self.template().dissection.fronts.iter().enumerate().rev() {
             let size = self.offsets.sizes[at];
-            let [pivots, boundary, out] = buffers;
-            collect(field, &front.pivots, pivots);
-            collect(field, &front.boundary, boundary);
-            out.clear();
-            out.resize(size.pivots * LANES, T::ZERO);
-            let mut apply = |a: &[T], a_row, b: &[T], k, update| {
-                let (m, n, part) = (size.pivots, 1, simd::Part::Full);
-                let (b_row, b_col, c_row) = (1, 1, 1);
-                let product = simd::Product {
-                    m,
-                    n,
-                    k,
-                    a,
-                    a_row,
-                    a_col: 1,
-                    b,
-                    b_row,
-                    b_col,
-                    and: None,
-                    c: out,
-                    c_row,
-                    update,
-                    part,
-                };
-                product.lanes(self.simd);
-            };
-            apply(&factor.inverse[self.offsets.square(at)], Lanes::row(size.pivots), pivots, size.pivots, Update::Set);
-            apply(
-                &factor.gain[self.offsets.wide(at)],
-                Lanes::row(size.boundary),
-                boundary,
-                size.boundary,
-                Update::Subtract,
-            );
-            spread(out, &front.pivots, field);
+            let SolveBuffers { count, pivots, boundary, out } = buffers;
+            collect(field, *count, &front.pivots, pivots);
+            collect(field, *count, &front.boundary, boundary);
+            out.resize(size.pivots * *count * LANES, T::ZERO);
+            let inverse = (&factor.inverse[self.offsets.square(at)], (Lanes::row(size.pivots), 1));
+            self.apply((size.pivots, *count, size.pivots), inverse, pivots, out, Update::Set);
+            let gain = (&factor.gain[self.offsets.wide(at)], (Lanes::row(size.boundary), 1));
+            self.apply((size.pivots, *count, size.boundary), gain, boundary, out, Update::Subtract);
+            spread(out, *count, &front.pivots, field);
         }
+    }
+
+    /// A matrix of a front times the vectors of all right-hand sides.
+    fn apply<T: Kernels>(
+        &self,
+        (m, n, k): (usize, usize, usize),
+        (a, (a_row, a_col)): (&[T], (usize, usize)),
+        b: &[T],
+        c: &mut [T],
+        update: Update,
+    ) {
+        let (b_row, b_col, c_row, and, part) = (n, 1, n, None, simd::Part::Full);
+        simd::Product { m, n, k, a, a_row, a_col, b, b_row, b_col, and, c, c_row, update, part }.lanes(self.simd);
     }
 }
 
 /// The vectors at some positions.
-fn collect<T: Copy>(field: &[T], positions: &[u32], out: &mut Vec<T>) {
-    let field = vectors(field);
+fn collect<T: Copy>(field: &[T], count: usize, positions: &[u32], out: &mut Vec<T>) {
+    let len = count * LANES;
     out.clear();
     for &position in positions {
-        out.extend_from_slice(&field[position as usize]);
+        out.extend_from_slice(&field[position as usize * len..][..len]);
     }
 }
 
 /// Writes vectors to some positions.
-fn spread<T: Copy>(values: &[T], positions: &[u32], field: &mut [T]) {
-    let field = vectors_mut(field);
-    for (value, &position) in vectors(values).iter().zip(positions) {
-        field[position as usize] = *value;
+fn spread<T: Copy>(values: &[T], count: usize, positions: &[u32], field: &mut [T]) {
+    let len = count * LANES;
+    for (value, &position) in values.chunks_exact(len).zip(positions) {
+        field[position as usize * len..][..len].copy_from_slice(value);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use thiserror::Error as ThisError;
 
-use super::block::{BlockFactor, BlockScratch, BlockWork, Offsets, ring_values};
+use super::block::{BlockFactor, BlockScratch, BlockWork, Offsets, SolveBuffers, ring_values};
 use super::front::{Dense, Lanes, Scratch, Size};
 use super::plan::{Batch, Place, Places, Plan};
 use super::real::{Aligned, LANES};
@@ -45,17 +45,22 @@ struct Worker<T> {
 /// Buffers of a solve, so that further ones allocate nothing.
 #[derive(Debug, Default)]
 pub(crate) struct SolveScratch<T> {
+    /// One row a right-hand side: `num_nodes` values and a 0.
     x: Vec<T>,
-    /// Positions of the template, one vector each, batch after batch.
+    /// Positions of the template, one vector for each right-hand side, batch after batch.
     fields: Vec<T>,
-    pair: [Vec<T>; 2],
-    triple: [Vec<T>; 3],
+    buffers: SolveBuffers<T>,
 }
 
 impl<T: Kernels> Factorization<T> {
     /// Arenas for matrices of a plan, for as many threads as the current pool has.
     pub(crate) fn new(plan: Arc<Plan>) -> Self {
         Self::with_simd(plan, Simd::detect(), rayon::current_num_threads())
+    }
+
+    /// Arenas for so many threads; with one, the work stays on the calling thread.
+    pub(crate) fn with_threads(plan: Arc<Plan>, threads: usize) -> Self {
+        Self::with_simd(plan, Simd::detect(), threads)
     }
 
     pub(crate) fn with_simd(plan: Arc<Plan>, simd: Simd, threads: usize) -> Self {
@@ -78,6 +83,14 @@ impl<T: Kernels> Factorization<T> {
             offsets,
             plan,
         }
+    }
+
+    /// Values in the arenas, apart from the room of the threads.
+    #[cfg(test)]
+    pub(crate) fn num_values(&self) -> usize {
+        let of_blocks: usize = self.batches.iter().map(BlockFactor::num_values).sum();
+        let of_trunk: usize = self.fronts.iter().map(FrontFactor::num_values).sum();
+        of_blocks + of_trunk + self.rings.len() + self.drings.len() + self.values.len() + self.weights.len()
     }
 
     /// The plan.
@@ -252,65 +265,89 @@ impl<T: Kernels> Factorization<T> {
         self.solve_with(&mut SolveScratch::default(), rhs, out);
     }
 
-    /// [`solve`](Self::solve) with buffers of an earlier one.
+    /// A^-1 of every row of `rhs`, with buffers of an earlier solve; the same bits as row by row.
+    ///
+    /// # Shapes
+    /// * `rhs` - `[count, num_nodes]`, and so is `out`
     #[track_caller]
     pub(crate) fn solve_with(&self, scratch: &mut SolveScratch<T>, rhs: &[f64], out: &mut [f64]) {
         let num_nodes = self.plan.grid().num_nodes();
-        assert!(rhs.len() == num_nodes && out.len() == num_nodes, "a right-hand side has one value a node");
+        assert!(
+            rhs.len() == out.len() && rhs.len().is_multiple_of(num_nodes),
+            "a right-hand side has one value a node"
+        );
+        if rhs.is_empty() {
+            return;
+        }
+        scratch.buffers.count = rhs.len() / num_nodes;
         scratch.x.clear();
-        scratch.x.extend(rhs.iter().map(|value| T::from_f64(*value)));
-        scratch.x.push(T::ZERO);
+        for row in rhs.chunks(num_nodes) {
+            scratch.x.extend(row.iter().map(|value| T::from_f64(*value)));
+            scratch.x.push(T::ZERO);
+        }
         self.solve_up(scratch);
         let trunk = TrunkWork { simd: self.simd, plan: &self.plan, ring: self.plan.template.ring.len() };
-        trunk.backward(&self.fronts, &mut scratch.x, &mut scratch.triple);
+        trunk.backward(&self.fronts, &mut scratch.x, &mut scratch.buffers);
         self.solve_down(scratch);
-        out.iter_mut().zip(&scratch.x).for_each(|(out, value)| *out = value.to_f64());
+        for (out, x) in out.chunks_mut(num_nodes).zip(scratch.x.chunks(num_nodes + 1)) {
+            out.iter_mut().zip(x).for_each(|(out, value)| *out = value.to_f64());
+        }
     }
 
     fn solve_up(&self, scratch: &mut SolveScratch<T>) {
         let (template, num_nodes) = (&self.plan.template, self.plan.grid().num_nodes());
         let works = works(&self.plan, &self.offsets, self.simd);
-        let len = template.num_positions * LANES;
+        let count = scratch.buffers.count;
+        let len = template.num_positions * count * LANES;
         scratch.fields.clear();
         scratch.fields.resize(len * self.batches.len(), T::ZERO);
         for (at, field) in scratch.fields.chunks_mut(len).enumerate() {
             let batch = &self.plan.batches[at];
             let order = template.dissection.fronts.iter().flat_map(|front| &front.pivots);
             for (&position, nodes) in order.zip(&batch.pivot_nodes) {
-                let target = &mut field[position as usize * LANES..][..LANES];
-                target.iter_mut().zip(nodes).for_each(|(target, &node)| *target = scratch.x[node as usize]);
+                let targets = field[position as usize * count * LANES..].chunks_mut(LANES);
+                for (target, x) in targets.zip(scratch.x.chunks(num_nodes + 1)) {
+                    target.iter_mut().zip(nodes).for_each(|(target, &node)| *target = x[node as usize]);
+                }
             }
-            works(at).forward(&self.batches[at], field, &mut scratch.pair);
+            works(at).forward(&self.batches[at], field, &mut scratch.buffers);
             for (&position, nodes) in template.ring.iter().zip(&batch.ring_nodes) {
-                let source = &field[position as usize * LANES..][..LANES];
-                for (&node, value) in nodes.iter().zip(source) {
-                    if (node as usize) < num_nodes {
-                        scratch.x[node as usize] += *value;
+                let sources = field[position as usize * count * LANES..].chunks(LANES);
+                for (source, x) in sources.zip(scratch.x.chunks_mut(num_nodes + 1)) {
+                    for (&node, value) in nodes.iter().zip(source) {
+                        if (node as usize) < num_nodes {
+                            x[node as usize] += *value;
+                        }
                     }
                 }
             }
         }
         let trunk = TrunkWork { simd: self.simd, plan: &self.plan, ring: template.ring.len() };
-        trunk.forward(&self.fronts, &mut scratch.x, &mut scratch.triple);
+        trunk.forward(&self.fronts, &mut scratch.x, &mut scratch.buffers);
     }
 
     fn solve_down(&self, scratch: &mut SolveScratch<T>) {
         let (template, num_nodes) = (&self.plan.template, self.plan.grid().num_nodes());
         let works = works(&self.plan, &self.offsets, self.simd);
-        let len = template.num_positions * LANES;
+        let count = scratch.buffers.count;
+        let len = template.num_positions * count * LANES;
         for (at, field) in scratch.fields.chunks_mut(len).enumerate() {
             let batch = &self.plan.batches[at];
             for (&position, nodes) in template.ring.iter().zip(&batch.ring_nodes) {
-                let target = &mut field[position as usize * LANES..][..LANES];
-                target.iter_mut().zip(nodes).for_each(|(target, &node)| *target = scratch.x[node as usize]);
+                let targets = field[position as usize * count * LANES..].chunks_mut(LANES);
+                for (target, x) in targets.zip(scratch.x.chunks(num_nodes + 1)) {
+                    target.iter_mut().zip(nodes).for_each(|(target, &node)| *target = x[node as usize]);
+                }
             }
-            works(at).backward(&self.batches[at], field, &mut scratch.triple);
+            works(at).backward(&self.batches[at], field, &mut scratch.buffers);
             let order = template.dissection.fronts.iter().flat_map(|front| &front.pivots);
             for (&position, nodes) in order.zip(&batch.pivot_nodes) {
-                let source = &field[position as usize * LANES..][..LANES];
-                for (&node, value) in nodes.iter().zip(source) {
-                    if (node as usize) < num_nodes {
-                        scratch.x[node as usize] = *value;
+                let sources = field[position as usize * count * LANES..].chunks(LANES);
+                for (source, x) in sources.zip(scratch.x.chunks_mut(num_nodes + 1)) {
+                    for (&node, value) in nodes.iter().zip(source) {
+                        if (node as usize) < num_nodes {
+                            x[node as usize] = *value;
+                        }
                     }
                 }
             }

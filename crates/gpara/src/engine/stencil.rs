@@ -2,6 +2,7 @@
 
 use crate::graph::EDGE_OFFSETS;
 use crate::grid::Grid;
+use crate::solve::Stencil;
 
 /// The forward half of the neighbours at most two rows and columns away; the other half follows by symmetry.
 const OFFSETS_RADIUS_2: [(isize, isize); 12] =
@@ -60,5 +61,10 @@ impl StencilMatrix {
     /// How far the couplings reach.
     pub(crate) fn reach(&self) -> Reach {
         self.reach
+    }
+
+    /// The matrix as an operator.
+    pub(crate) fn view(&self) -> Stencil<'_, f64> {
+        Stencil { grid: self.grid, reach: self.reach, diagonal: &self.diagonal, coupling: &self.coupling }
     }
 }

@@ -89,6 +89,12 @@ fn answers<T: Kernels>(matrix: &StencilMatrix, plan: &Arc<Plan>, simd: Simd, wei
     factorization.factor(matrix).unwrap();
     let mut solution = vec![0.0; num_nodes];
     factorization.solve(rhs, &mut solution);
+    let (several, mut solutions) = ([rhs, weights, rhs].concat(), vec![0.0; 3 * num_nodes]);
+    factorization.solve_with(&mut super::SolveScratch::default(), &several, &mut solutions);
+    assert!(
+        solutions[..num_nodes] == solution && solutions[2 * num_nodes..] == solution,
+        "bits do not depend on the batch"
+    );
     let mut selected = StencilMatrix::zeros(matrix.grid(), matrix.reach());
     factorization.selected_inverse(&mut selected);
     let mut alone = vec![0.0; num_nodes];

@@ -1,6 +1,6 @@
 //! Numeric work on the dense fronts of the separators between blocks.
 
-use super::block::ring_values;
+use super::block::{SolveBuffers, ring_values};
 use super::dissection::{Front, Part, Run};
 use super::front::{self, Dense, Scratch, Size};
 use super::plan::{Place, Places, Plan, Slot, Trunk};
@@ -47,6 +47,14 @@ impl<T: Kernels> FrontFactor<T> {
             dz12: zeros(wide),
             pivots: zeros(size.pivots),
         }
+    }
+
+    /// Values held.
+    #[cfg(test)]
+    pub(super) fn num_values(&self) -> usize {
+        let up = [&self.inverse, &self.gain, &self.outer, &self.dinverse, &self.dgain, &self.douter];
+        let down = [&self.z11, &self.z12, &self.dz11, &self.dz12, &self.pivots];
+        up.into_iter().chain(down).map(|values| values.len()).sum()
     }
 
     /// The entry of Z at a slot of the plan.
@@ -356,61 +364,57 @@ impl TrunkWork<'_> {
         }
     }
 
-    /// The way up of a solve on `x`, one value a node.
-    pub(super) fn forward<T: Kernels>(&self, factors: &[FrontFactor<T>], x: &mut [T], buffers: &mut [Vec<T>; 3]) {
+    /// The way up of a solve on `x`: one row a right-hand side, `num_nodes` values and a 0 each.
+    pub(super) fn forward<T: Kernels>(&self, factors: &[FrontFactor<T>], x: &mut [T], buffers: &mut SolveBuffers<T>) {
+        let len = x.len() / buffers.count;
         for (front, factor) in self.fronts().iter().zip(factors) {
-            let [pivots, boundary, _] = buffers;
-            collect(x, &front.pivots, pivots);
-            boundary.clear();
-            boundary.resize(padded(front.boundary.len()), T::ZERO);
-            let gain = &*factor.gain;
-            row_product(self.simd, pivots, gain, front.boundary.len(), boundary, Update::SetNegative);
-            for (&node, change) in front.boundary.iter().zip(&*boundary) {
-                x[node as usize] += *change;
+            collect(x, len, &front.pivots, front.pivots.len(), &mut buffers.pivots);
+            let row = padded(front.boundary.len());
+            buffers.boundary.resize(row * buffers.count, T::ZERO);
+            self.rows_times(factor.size.boundary, &buffers.pivots, &factor.gain, &mut buffers.boundary, buffers.count);
+            for (x, changes) in x.chunks_mut(len).zip(buffers.boundary.chunks(row.max(1))) {
+                for (&node, change) in front.boundary.iter().zip(changes) {
+                    x[node as usize] -= *change;
+                }
             }
         }
     }
 
     /// The way down: x1 = P f1 - K x2.
-    pub(super) fn backward<T: Kernels>(&self, factors: &[FrontFactor<T>], x: &mut [T], buffers: &mut [Vec<T>; 3]) {
+    pub(super) fn backward<T: Kernels>(&self, factors: &[FrontFactor<T>], x: &mut [T], buffers: &mut SolveBuffers<T>) {
+        let len = x.len() / buffers.count;
         for (front, factor) in self.fronts().iter().zip(factors).rev() {
-            let [pivots, boundary, out] = buffers;
-            collect(x, &front.pivots, pivots);
-            collect(x, &front.boundary, boundary);
-            out.clear();
-            out.resize(padded(pivots.len()), T::ZERO);
-            let num_pivots = pivots.len();
-            row_product(self.simd, pivots, &factor.inverse, num_pivots, out, Update::Set);
-            let row = padded(boundary.len());
-            simd::subtract_dots(self.simd, boundary.len(), &factor.gain, row, boundary, &mut out[..num_pivots]);
-            for (&node, value) in front.pivots.iter().zip(&*out) {
-                x[node as usize] = *value;
+            let Size { pivots, boundary } = factor.size;
+            collect(x, len, &front.pivots, pivots, &mut buffers.pivots);
+            collect(x, len, &front.boundary, padded(boundary), &mut buffers.boundary);
+            buffers.out.resize(padded(pivots) * buffers.count, T::ZERO);
+            self.rows_times(pivots, &buffers.pivots, &factor.inverse, &mut buffers.out, buffers.count);
+            let rows = buffers.boundary.chunks(padded(boundary).max(1)).map(Some).chain(std::iter::repeat(None));
+            for ((x, out), boundary_values) in x.chunks_mut(len).zip(buffers.out.chunks_mut(padded(pivots))).zip(rows) {
+                if let Some(values) = boundary_values {
+                    simd::subtract_dots(
+                        self.simd,
+                        boundary,
+                        &factor.gain,
+                        padded(boundary),
+                        values,
+                        &mut out[..pivots],
+                    );
+                }
+                for (&node, value) in front.pivots.iter().zip(out) {
+                    x[node as usize] = *value;
+                }
             }
         }
     }
-}
 
-/// `out = +-x' matrix` for a matrix of `cols` columns.
-fn row_product<T: Kernels>(simd: Simd, x: &[T], matrix: &[T], cols: usize, out: &mut [T], update: Update) {
-    let (n, k, row) = (cols, x.len(), padded(cols));
-    let part = simd::Part::Full;
-    simd::Product {
-        m: 1,
-        n,
-        k,
-        a: x,
-        a_row: 1,
-        a_col: 1,
-        b: matrix,
-        b_row: row,
-        b_col: 1,
-        and: None,
-        c: out,
-        c_row: row,
-        update,
-        part,
+    /// `count` rows of values times a matrix of `cols` columns.
+    fn rows_times<T: Kernels>(&self, cols: usize, rows: &[T], matrix: &[T], out: &mut [T], count: usize) {
+        let (m, n, k) = (count, cols, rows.len() / count);
+        let (a, a_row, a_col, b, b_row, b_col) = (rows, k, 1, matrix, padded(cols), 1);
+        let (and, c, c_row, update, part) = (None, out, padded(cols), Update::Set, simd::Part::Full);
+        simd::Product { m, n, k, a, a_row, a_col, b, b_row, b_col, and, c, c_row, update, part }.dense(self.simd);
     }
-    .dense(simd);
 }
 
 /// What the parts of a front left.
@@ -422,7 +426,11 @@ struct Below<'a, T> {
     derivative: bool,
 }
 
-fn collect<T: Copy>(x: &[T], nodes: &[u32], out: &mut Vec<T>) {
+/// The values at some nodes, one row of `row` values for each right-hand side of `len` values.
+fn collect<T: Kernels>(x: &[T], len: usize, nodes: &[u32], row: usize, out: &mut Vec<T>) {
     out.clear();
-    out.extend(nodes.iter().map(|&node| x[node as usize]));
+    for (at, x) in x.chunks(len).enumerate() {
+        out.extend(nodes.iter().map(|&node| x[node as usize]));
+        out.resize((at + 1) * row, T::ZERO);
+    }
 }

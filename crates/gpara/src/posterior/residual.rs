@@ -1,10 +1,11 @@
 //! The residual's own side of a posterior: eliminated system, mean and misfit before a drift enters (G.2, G.4).
 
-use super::Posterior;
+use super::{MultigridPrecision, Posterior};
 use crate::drift::FittedDrift;
 use crate::error::Result;
 use crate::observations::Observation;
-use crate::solve::{MeanSolver, SolveInfo, Stop, StoppingNorm, jacobi, pcg};
+use crate::solve::{Diagonal, MeanSolver, SolveInfo, Stop, Stopping, StoppingNorm};
+use crate::solve::{chebyshev, jacobi, measure, pcg};
 
 /// What a Gaussian likelihood needs of the residual at the fitted drift.
 #[derive(Debug)]
@@ -26,13 +27,28 @@ impl Posterior {
         for entry in self.observations.iter() {
             start[entry.node] = rhs[entry.node] / diagonal[entry.node];
         }
+        let matrix = self.precision.stencil();
         let (mean, iterations, stop) = match solver {
-            MeanSolver::Jacobi { iterations } => {
-                (jacobi(&self.precision, &rhs, iterations), iterations, Stop::FixedDepth)
+            MeanSolver::Jacobi { iterations } => (jacobi(matrix, &rhs, iterations), iterations, Stop::FixedDepth),
+            MeanSolver::Chebyshev { iterations } => {
+                (chebyshev(matrix, &rhs, iterations)?, iterations, Stop::FixedDepth)
             }
-            MeanSolver::Pcg { max_iterations, rel_tolerance } => {
-                let norm = StoppingNorm::Preconditioned;
-                return Ok(pcg(&self.precision, &rhs, &start, max_iterations, rel_tolerance, norm));
+            MeanSolver::Pcg { max_iterations, rel_tolerance }
+            | MeanSolver::Multigrid { max_iterations, rel_tolerance } => {
+                let mut mean = start.clone();
+                let stopping = Stopping { max_iterations, rel_tolerance, norm: StoppingNorm::DiagonalInverse };
+                let info = if matches!(solver, MeanSolver::Pcg { .. }) {
+                    pcg(matrix, &mut Diagonal(diagonal), &rhs, &mut mean, stopping)
+                } else {
+                    match self.multigrid() {
+                        MultigridPrecision::Single(grids) => pcg(matrix, &mut grids.cycle(), &rhs, &mut mean, stopping),
+                        MultigridPrecision::Double(grids) => pcg(matrix, &mut grids.cycle(), &rhs, &mut mean, stopping),
+                    }
+                };
+                if info.stop != Stop::Stalled {
+                    return Ok((mean, info));
+                }
+                (self.factor()?.solve(&rhs), info.iterations, Stop::DirectAfterStall)
             }
             MeanSolver::Exact => (self.factor()?.solve(&rhs), 0, Stop::Direct),
         };
@@ -122,10 +138,11 @@ impl Posterior {
 
     /// Sigma_S rhs by conjugate gradients from 0, for a probe as right-hand side (B.29).
     pub(crate) fn probe_solve(&self, rhs: &[f64], max_iterations: usize, rel_tolerance: f64) -> (Vec<f64>, SolveInfo) {
-        let (mut open, start) = (rhs.to_vec(), vec![0.0; rhs.len()]);
+        let (mut open, mut solution) = (rhs.to_vec(), vec![0.0; rhs.len()]);
         self.exact_nodes().for_each(|node| open[node] = 0.0);
-        let norm = StoppingNorm::Euclidean;
-        let (mut solution, info) = pcg(&self.precision, &open, &start, max_iterations, rel_tolerance, norm);
+        let matrix = self.precision.stencil();
+        let stopping = Stopping { max_iterations, rel_tolerance, norm: StoppingNorm::Euclidean };
+        let info = pcg(matrix, &mut Diagonal(matrix.diagonal), &open, &mut solution, stopping);
         if let Some(drift) = &self.drift {
             drift.add_covariance_product(rhs, &mut solution);
         }
@@ -134,8 +151,9 @@ impl Posterior {
 
     /// sqrt(r' D_A^-1 r) of r = rhs - A_S x.
     fn residual_norm(&self, rhs: &[f64], x: &[f64]) -> f64 {
-        let applied = self.precision.apply(x);
-        let terms = rhs.iter().zip(&applied).zip(self.precision.precision_diagonal());
-        terms.map(|((f, ax), d)| (f - ax) * (f - ax) / d).sum::<f64>().sqrt()
+        let matrix = self.precision.stencil();
+        let mut residual = vec![0.0; rhs.len()];
+        matrix.residual(x, rhs, &mut residual);
+        measure(matrix, &residual, StoppingNorm::DiagonalInverse)
     }
 }

@@ -1,18 +1,13 @@
 //! The paper's conditioner: a fixed number of Jacobi sweeps (Eq. B.26).
 
-use crate::precision::PosteriorPrecision;
+use super::{Real, Stencil};
 
-/// `iterations` sweeps of m <- D_A^-1 (f + C m) from m = 0 (Eq. B.26).
-pub(crate) fn jacobi(precision: &PosteriorPrecision, rhs: &[f64], iterations: usize) -> Vec<f64> {
-    let coupling = precision.coupling();
-    let mut m = coupling.pad(&vec![0.0; rhs.len()]);
-    let mut coupled = vec![0.0; rhs.len()];
+/// `iterations` sweeps of m <- D_A^-1 (f - (A - D_A) m) from m = 0; with A = D_A - lambda C_g this is Eq. B.26.
+pub(crate) fn jacobi<T: Real>(matrix: Stencil<'_, T>, rhs: &[T], iterations: usize) -> Vec<T> {
+    let (mut m, mut next) = (vec![T::default(); rhs.len()], vec![T::default(); rhs.len()]);
     for _ in 0..iterations {
-        coupling.multiply(&m, &mut coupled);
-        let next = coupling.inner_mut(&mut m).iter_mut();
-        for (((m, f), c), d) in next.zip(rhs).zip(&coupled).zip(precision.precision_diagonal()) {
-            *m = (f + c) / d;
-        }
+        matrix.jacobi_sweep(&m, rhs, &mut next);
+        std::mem::swap(&mut m, &mut next);
     }
-    coupling.inner(&m).to_vec()
+    m
 }

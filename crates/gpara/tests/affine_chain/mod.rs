@@ -49,7 +49,10 @@ pub(crate) fn correction(case: &Case, solver: MeanSolver, strength: f64) -> Affi
     let inverse = match solver {
         MeanSolver::Exact => oracle.covariance,
         MeanSolver::Jacobi { iterations } => jacobi_operator(&oracle, case.lambda, iterations),
-        MeanSolver::Pcg { .. } => panic!("conjugate gradients are not linear in the right-hand side"),
+        MeanSolver::Chebyshev { .. } => panic!("no dense operator is written for it"),
+        MeanSolver::Pcg { .. } | MeanSolver::Multigrid { .. } => {
+            panic!("conjugate gradients are not linear in the right-hand side")
+        }
     };
     let mut matrix = identity(size);
     let mut rhs = vec![0.0; size];
