@@ -46,7 +46,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    New(new::NewArguments),
+    New(Box<new::NewArguments>),
     Ask(ask::AskArguments),
     Tell(tell::TellArguments),
     Status(status::StatusArguments),

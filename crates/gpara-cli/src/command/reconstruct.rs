@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use gpara::ValidMask;
 use gpara_session::{Campaign, Estimate, sha256_hex};
-use gpara_tasks::field::{write_csv_grid, write_npy, write_npy_stack, write_png16};
+use gpara_tasks::export::{MapOutput, write_maps};
+use gpara_tasks::field::write_npy_stack;
+use gpara_tasks::units::Unit;
 use serde_json::json;
 
 use crate::console::Console;
@@ -15,9 +16,9 @@ use crate::session_method::method_of;
 /// Write the whole field, its standard deviation, and samples of it
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  gpara reconstruct S.gpara -o map.npy --std std.npy
+  gpara reconstruct S.gpara -o map.tif --std std.tif
 
-Formats by the end of the name: .npy (float32), .csv, .png (16-bit gray, scale recorded in the file).")]
+Formats by the end of the name: .tif (GeoTIFF), .npy (float32), .csv, .asc, .png (16-bit gray, scale recorded beside it).")]
 pub(crate) struct ReconstructArguments {
     /// The session
     session: PathBuf,
@@ -42,7 +43,7 @@ pub(crate) struct ReconstructArguments {
 pub(crate) fn run(arguments: &ReconstructArguments, console: Console) -> Outcome {
     // Before any work: a name that cannot be written is no reason to compute first.
     for path in [Some(&arguments.out), arguments.std.as_ref()].into_iter().flatten() {
-        MapFormat::of(path)?;
+        check_ending(path)?;
     }
     let mut campaign = Campaign::open(&arguments.session)?;
     super::note_migration(&campaign, console);
@@ -87,15 +88,18 @@ fn write(
     estimate: &Estimate,
 ) -> Outcome<Vec<(PathBuf, String)>> {
     let valid = campaign.valid();
-    let mut written = vec![arguments.out.clone()];
-    write_map(&arguments.out, valid, &estimate.mean)?;
+    // A unit that files have no name for stays without one.
+    let unit = campaign.settings().scale.unit.parse::<Unit>().unwrap_or_default();
+    let map = |values, unit| MapOutput { valid, values, unit, georeference: None };
+    let mut maps = vec![(arguments.out.as_path(), map(&estimate.mean, unit))];
     if let Some(path) = &arguments.std {
         let std = estimate.std.as_ref().ok_or_else(|| {
             Failure::input("there is no standard deviation yet", "a Gaussian prior has one from two measurements on")
         })?;
-        write_map(path, valid, std)?;
-        written.push(path.clone());
+        maps.push((path, map(std, unit.difference())));
     }
+    let mut written: Vec<PathBuf> = maps.iter().map(|(path, _)| path.to_path_buf()).collect();
+    write_maps(&maps)?;
     if let Some(path) = &arguments.samples {
         write_npy_stack(path, valid.grid(), &estimate.samples)?;
         written.push(path.clone());
@@ -111,40 +115,17 @@ fn write(
 
 const WRITABLE: &str = "name a file in a folder you may write to";
 
-/// A format of maps, by the end of the file's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MapFormat {
-    Npy,
-    Csv,
-    Png,
-}
+/// Endings of the formats that maps are written in.
+const ENDINGS: [&str; 6] = ["tif", "tiff", "npy", "csv", "png", "asc"];
 
-impl MapFormat {
-    fn of(path: &Path) -> Outcome<Self> {
-        match path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).as_deref() {
-            Some("npy") => Ok(Self::Npy),
-            Some("csv") => Ok(Self::Csv),
-            Some("png") => Ok(Self::Png),
-            _ => Err(Failure::input(
-                format!("`{}` is in no format that maps are written in", path.display()),
-                "use a name that ends in .npy, .csv or .png",
-            )),
-        }
+/// Refuses a name in no format that maps are written in.
+fn check_ending(path: &Path) -> Outcome {
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    if ENDINGS.contains(&ending.as_str()) {
+        return Ok(());
     }
-}
-
-fn write_map(path: &Path, valid: &ValidMask, values: &[f64]) -> Outcome {
-    match MapFormat::of(path)? {
-        MapFormat::Npy => write_npy(path, valid.grid(), values)?,
-        MapFormat::Csv => write_csv_grid(path, valid.grid(), values)?,
-        MapFormat::Png => {
-            let within = valid.nodes().map(|node| values[node]);
-            let (low, high) =
-                within.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
-            // A constant map still needs a range.
-            let high = if high > low { high } else { low + 1.0 };
-            write_png16(path, valid, values, low, high)?;
-        }
-    }
-    Ok(())
+    Err(Failure::input(
+        format!("`{}` is in no format that maps are written in", path.display()),
+        format!("use a name that ends in .{}", ENDINGS.join(", .")),
+    ))
 }

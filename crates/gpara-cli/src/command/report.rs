@@ -174,19 +174,19 @@ fn coverage_table(left_out: &[LeftOut], before: Option<Coverage>, unit: &str) ->
 }
 
 fn remarks(method: &dyn Method, estimate: &Estimate, unit: &str) -> Vec<String> {
-    let mut remarks = Vec::new();
-    remarks.push(match method.fits_level() {
-        true => "Leave-one-out is exact for the Gaussian model: level and field are fitted anew without the value.",
-        false => {
-            "Leave-one-out repeats the correction by the graph without the value; the network's prediction, which saw \
-             the value, is held, so these errors are too small."
-        }
-    });
-    remarks.push(
-        "A prediction when asked for stands in the session before the value came. Without a network in the loop it is the \
-         prior's samples conditioned on the measurements, which is coarser than the map above.",
-    );
-    let mut remarks: Vec<String> = remarks.into_iter().map(String::from).collect();
+    let remarks: &[&str] = match method.fits_level() {
+        true => &[
+            "Leave-one-out is exact for the Gaussian model: level and field are fitted anew without the value.",
+            "A prediction when asked for stands in the session before the value came.",
+        ],
+        false => &[
+            "Leave-one-out repeats the correction by the graph without the value; the network's prediction, which saw the \
+             value, is held, so these errors are too small.",
+            "A prediction when asked for stands in the session before the value came. It is made without the mean network, \
+             from the prior's samples conditioned on the measurements, and is coarser than the map above.",
+        ],
+    };
+    let mut remarks: Vec<String> = remarks.iter().copied().map(String::from).collect();
     if let Some(misfit) = estimate.largest_misfit {
         remarks.push(format!(
             "Largest |estimate - value| at a measured cell: {:.3e} {unit} (row {}, col {}).",

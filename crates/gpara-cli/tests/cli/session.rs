@@ -46,7 +46,7 @@ fn campaign_from_new_to_reconstruct_measures_the_field() {
     assert_eq!(status["forecast"]["stop_reached"], Value::Bool(true), "{status:#}");
     assert!(status["coverage"]["num_values"].as_u64().unwrap() >= 32);
 
-    let made = gpara(folder, "reconstruct S.gpara -o map.csv --std std.npy --samples s.npy --num-samples 2 --json");
+    let made = gpara(folder, "reconstruct S.gpara -o map.csv --std std.tif --samples s.npy --num-samples 2 --json");
     let made = made.success().json();
     assert_eq!(made["files"].as_array().unwrap().len(), 3);
     let map = std::fs::read_to_string(folder.join("map.csv")).unwrap();
@@ -226,6 +226,6 @@ fn users_16_world_coordinates_belong_to_the_half_open_cell() {
     for outside in ["30,5", "5,20", "-0.001,5"] {
         std::fs::write(folder.join("told.csv"), format!("x,y,value\n{outside},-80\n")).unwrap();
         let run = gpara(folder, "tell S.gpara told.csv");
-        assert!(run.code == 2 && run.stderr.contains("it must be at least 0"), "{outside}: {}", run.stderr);
+        assert!(run.code == 2 && run.stderr.contains("outside the grid 20x30"), "{outside}: {}", run.stderr);
     }
 }
