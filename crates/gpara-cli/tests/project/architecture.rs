@@ -98,7 +98,9 @@ fn default_build_has_no_training_framework() {
     let cli = metadata["packages"].as_array().unwrap().iter().find(|p| text(p, "name") == "gpara-cli").unwrap();
     let train = cli["dependencies"].as_array().unwrap().iter().find(|d| text(d, "name") == "gpara-train").unwrap();
     assert_eq!(train["optional"], Value::Bool(true));
-    assert_eq!(cli["features"].get("default"), None, "the CLI has no default feature that could pull in training");
+    // Named in full, so that no default feature can pull in training, directly or through another one.
+    assert_eq!(cli["features"]["default"], serde_json::json!(["parquet"]), "default features of the CLI");
+    assert_eq!(cli["features"]["parquet"], serde_json::json!(["gpara-tasks/parquet"]), "what `parquet` turns on");
 }
 
 /// Whether an SPDX expression is satisfied by `allowed`: some `OR` branch whose every `AND` part is allowed.
