@@ -135,7 +135,10 @@ fn run_refuses_bad_input() {
             Case { arguments: "run no_field.toml --out out", says: &["missing.csv", "no such file"] },
             Case { arguments: "run nan.toml --out out", says: &["nan.csv", "NaN", "row 1, col 1"] },
             Case { arguments: "run ragged.toml --out out", says: &["ragged.csv", "line 2", "2 values"] },
-            Case { arguments: "run ending.toml --out out", says: &["text.txt", ".png, .npy and .csv"] },
+            Case {
+                arguments: "run ending.toml --out out",
+                says: &["text.txt", ".png, .npy, .npz, .csv, .tif, .tiff and .asc are"],
+            },
             Case { arguments: "run broken.toml --out out", says: &["broken.png", "not a readable PNG"] },
             Case { arguments: "run no_scale.toml --out out", says: &["plain.png", "scale"] },
             Case { arguments: "run bad_scale.toml --out out", says: &["step 0", "not 0"] },
