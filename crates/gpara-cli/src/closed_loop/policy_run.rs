@@ -73,8 +73,11 @@ pub(crate) fn run_policy(
     curves.record_end(input, session.observations())?;
     let seconds = session.rounds().iter().map(|round| round.seconds).sum::<f64>();
     let network_calls = session.rounds().iter().map(|round| round.network_calls).sum::<u64>();
+    let without_network = session.rounds().iter().filter(|round| round.network_calls == 0);
+    let selection_seconds = without_network.map(|round| round.seconds).sum::<f64>();
     let mut result = reconstruct_scored(input, session.observations())?;
     result.score.seconds += seconds;
+    result.score.selection_seconds = selection_seconds;
     result.score.network_calls += network_calls;
     Ok(PolicyRun {
         policy,

@@ -30,6 +30,8 @@ pub(crate) struct Score {
     pub(crate) num_points: usize,
     /// Seconds of acquisition and reconstruction.
     pub(crate) seconds: f64,
+    /// Seconds of the choice of points alone, rounds that evaluated a network left out.
+    pub(crate) selection_seconds: f64,
     /// Network evaluations of acquisition and reconstruction.
     pub(crate) network_calls: u64,
 }
@@ -50,7 +52,7 @@ impl Score {
             false => None,
         };
         let valid = errors_over_valid(estimate, truth, valid)?;
-        Ok(Self { valid, unobserved, relative: None, num_points, seconds, network_calls })
+        Ok(Self { valid, unobserved, relative: None, num_points, seconds, selection_seconds: 0.0, network_calls })
     }
 
     /// The same score with the errors relative to the truth; `zero` is the normalised value that stands for nothing.

@@ -44,7 +44,7 @@ pub(crate) fn text(settings: &RunSettings, outcomes: &[SceneOutcome]) -> String 
     for outcome in outcomes {
         let (valid, units) = (outcome.valid(), &outcome.input.units);
         let mut columns = columns(units);
-        columns.push("seconds".to_string());
+        columns.extend(["selection s".to_string(), "seconds".to_string()]);
         text.push_str(&format!(
             "\n{}: {} grid, {} valid cells, preset {}, seed {}; errors over valid and over unobserved cells\n\n",
             outcome.input.id,
@@ -57,7 +57,9 @@ pub(crate) fn text(settings: &RunSettings, outcomes: &[SceneOutcome]) -> String 
             .results()
             .map(|(name, result)| {
                 let mut row = row(name, &result.score, units);
-                row.push(format!("{:.2}", result.score.seconds));
+                row.extend(
+                    [result.score.selection_seconds, result.score.seconds].map(|seconds| format!("{seconds:.2}")),
+                );
                 row
             })
             .collect();
@@ -130,6 +132,7 @@ fn entry(score: &Score, units: &FieldUnits) -> Map<String, Value> {
     entry.insert("points".to_string(), json!(score.num_points));
     entry.insert("network_calls".to_string(), json!(score.network_calls));
     entry.insert("seconds".to_string(), json!(score.seconds));
+    entry.insert("selection_seconds".to_string(), json!(score.selection_seconds));
     entry
 }
 

@@ -54,6 +54,7 @@ fn clean(value: &mut Value) {
     match value {
         Value::Object(object) => {
             object.remove("seconds");
+            object.remove("selection_seconds");
             object.remove("out");
             object.values_mut().for_each(clean);
         }
