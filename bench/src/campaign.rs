@@ -8,7 +8,7 @@ use gpara::{
 };
 
 use crate::row::{Report, Subject, on_threads, side_by_side, timed};
-use crate::scene::{DEPTH, ENGINE_DTYPE, RADIO, Scene};
+use crate::scene::{DEPTH, RADIO, Scene};
 
 const NUM_POINTS: usize = 491;
 const BATCH: usize = 8;
@@ -25,7 +25,7 @@ pub(crate) fn run(report: &mut Report) {
                 let own = || acquire(&scene, UtilityMethod::Exact, BatchRule::ExactSequential, before);
                 let rival = || acquire(&scene, probing, BatchRule::PaperKappa, before);
                 let (own, rival) = side_by_side(own, rival);
-                let subject = Subject { name: "campaign", grid: scene.grid, dtype: ENGINE_DTYPE, threads };
+                let subject = Subject { name: "campaign", grid: scene.grid, dtype: scene.dtype(), threads };
                 report.against(subject, own, &format!("paper probing, P = {num_probes}, and kappa, f64"), rival);
             });
         }

@@ -6,7 +6,7 @@ use gpara::{PosteriorPrecision, ProbeKind, ResidualPrecision, SeedTree, UtilityM
 
 use crate::cholesky::Cholesky;
 use crate::row::{Report, Subject, on_threads, side_by_side, timed};
-use crate::scene::{ENGINE_DTYPE, Scene};
+use crate::scene::Scene;
 
 /// Selected inversion entry by entry takes half a minute above this many cells.
 const TAKAHASHI_CELLS: usize = 512 * 512;
@@ -22,7 +22,7 @@ pub(crate) fn run(report: &mut Report) {
 
 /// The rows of one scene whose precision couples cells `reach` apart.
 pub(crate) fn compare(name: &'static str, scene: &Scene, reach: usize, threads: usize, report: &mut Report) {
-    let subject = Subject { name, grid: scene.grid, dtype: ENGINE_DTYPE, threads };
+    let subject = Subject { name, grid: scene.grid, dtype: scene.dtype(), threads };
     let reference = Reference::new(scene);
     on_threads(threads, || {
         let (own, rival) = side_by_side(|| exact(scene, &reference), || probing(scene, &reference));

@@ -1,12 +1,9 @@
 //! Synthetic scenes of the two tasks of the paper, at any size.
 
 use gpara::{
-    Conductances, Grid, Observation, Observations, Posterior, ResidualPrecision, RiskWeights, SeedTree, Stream,
-    ValidMask,
+    Arithmetic, Conductances, Grid, Observation, Observations, Posterior, ResidualPrecision, RiskWeights, SeedTree,
+    Stream, ValidMask,
 };
-
-/// The type that the library computes utilities in.
-pub(crate) const ENGINE_DTYPE: &str = "f64";
 
 /// Constants of a task.
 #[derive(Debug, Clone, Copy)]
@@ -64,6 +61,14 @@ impl Scene {
     /// A posterior that holds no factorisation yet.
     pub(crate) fn posterior(&self) -> Posterior {
         Posterior::new(&self.prior, &self.observations).expect("prior and measurements share the grid")
+    }
+
+    /// The type that the library chooses for its exact utilities.
+    pub(crate) fn dtype(&self) -> &'static str {
+        match self.posterior().arithmetic() {
+            Arithmetic::Single => "f32",
+            Arithmetic::Double => "f64",
+        }
     }
 
     /// The sizes and tasks of the tables: radio, depth, and two larger squares.

@@ -4,7 +4,7 @@
 //!
 //! [`Campaign`] joins a file with a [`Method`]: [`GaussianMethod`] needs no network; a program with networks brings its own.
 //! What is computed is pure and can be used by itself: [`choose`] (points under limits), [`route`] (a short tour around
-//! obstacles), [`variance_curve`] (what more measurements would bring), [`leave_one_out`].
+//! obstacles), [`variance_curve`] (what more measurements would bring), [`leave_one_out()`].
 //!
 //! # Example: a field of 12 x 20 cells, twelve measurements
 //! ```

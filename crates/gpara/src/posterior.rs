@@ -106,7 +106,7 @@ impl Posterior {
 
     /// The correction m_S of a prediction by the given solver (Eq. 10; Eq. B.26 for Jacobi), and what the solver did.
     ///
-    /// An iteration that stalls is replaced by the direct solve and says so ([`Stop::DirectAfterStall`]).
+    /// An iteration that stalls is replaced by the direct solve and says so ([`Stop::DirectAfterStall`](crate::Stop::DirectAfterStall)).
     /// `rel_residual` compares `f - A_S m` in the norm weighted by 1/D_A with the same for m = D_A^-1 f, i.e. with what is
     /// left to do once the measured cells are set. With drift, m_S = F b + residual: b is always fitted exactly, the
     /// residual given b by the solver (G.4).
