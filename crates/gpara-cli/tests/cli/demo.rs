@@ -13,7 +13,9 @@ fn demo_json_has_the_promised_keys_and_active_beats_random() {
     assert_eq!(run.stderr, "");
     let summary = run.json();
     for method in ["prior", "random", "farthest_point", "active"] {
-        for key in ["rmse", "mae", "rmse_db", "mae_db", "seconds", "selection_seconds", "network_calls", "cells", "points"] {
+        for key in
+            ["rmse", "mae", "rmse_db", "mae_db", "seconds", "selection_seconds", "network_calls", "cells", "points"]
+        {
             assert!(summary[method][key].is_number(), "{method}.{key}");
         }
         let points = if method == "prior" { 0.0 } else { 40.0 };
