@@ -23,10 +23,6 @@ impl Posterior {
     pub(crate) fn residual_mean(&self, innovation: &[f64], solver: MeanSolver) -> Result<(Vec<f64>, SolveInfo)> {
         let diagonal = self.precision.precision_diagonal();
         let rhs = self.right_hand_side(innovation);
-        let mut start = vec![0.0; diagonal.len()];
-        for entry in self.observations.iter() {
-            start[entry.node] = rhs[entry.node] / diagonal[entry.node];
-        }
         let matrix = self.precision.stencil();
         let (mean, iterations, stop) = match solver {
             MeanSolver::Jacobi { iterations } => (jacobi(matrix, &rhs, iterations), iterations, Stop::FixedDepth),
@@ -35,7 +31,7 @@ impl Posterior {
             }
             MeanSolver::Pcg { max_iterations, rel_tolerance }
             | MeanSolver::Multigrid { max_iterations, rel_tolerance } => {
-                let mut mean = start.clone();
+                let mut mean = self.measured_alone(&rhs);
                 let stopping = Stopping { max_iterations, rel_tolerance, norm: StoppingNorm::DiagonalInverse };
                 let info = if matches!(solver, MeanSolver::Pcg { .. }) {
                     pcg(matrix, &mut Diagonal(diagonal), &rhs, &mut mean, stopping)
@@ -74,15 +70,20 @@ impl Posterior {
 
     /// The residual of a mean over what is left once the measured cells are set, both by [`residual_norm`](Self::residual_norm).
     fn rel_residual(&self, rhs: &[f64], mean: &[f64]) -> f64 {
+        match self.residual_norm(rhs, &self.measured_alone(rhs)) {
+            0.0 => 0.0,
+            reference => self.residual_norm(rhs, mean) / reference,
+        }
+    }
+
+    /// The solution once the measured cells alone are set: f_i / D_i there, 0 elsewhere.
+    fn measured_alone(&self, rhs: &[f64]) -> Vec<f64> {
         let diagonal = self.precision.precision_diagonal();
         let mut start = vec![0.0; diagonal.len()];
         for entry in self.observations.iter() {
             start[entry.node] = rhs[entry.node] / diagonal[entry.node];
         }
-        match self.residual_norm(rhs, &start) {
-            0.0 => 0.0,
-            reference => self.residual_norm(rhs, mean) / reference,
-        }
+        start
     }
 
     /// f_S = H' R^-1 v; an exact value enters as itself, and through its couplings at its neighbours (G.2).
