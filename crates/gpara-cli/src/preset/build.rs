@@ -288,7 +288,7 @@ pub(crate) fn residual_precision(
         }
         None => (vec![0.0; num_nodes], vec![0.0; num_nodes]),
     };
-    let descriptor = GraphDescriptor { context, prior_mean: &prior_mean, prior_std: &prior_std };
+    let descriptor = GraphDescriptor { context, prior_mean: &prior_mean, prior_std: &prior_std, num_measured: 0 };
     let conductances = match &preset.graph {
         Graph::Uniform => UniformGraph.predict(&descriptor)?,
         Graph::EdgeAware => EdgeAware::default().predict(&descriptor)?,
