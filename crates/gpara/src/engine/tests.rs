@@ -241,9 +241,8 @@ fn bench_engine() {
         let parse = |text: String| text.split(',').map(|part| part.parse().unwrap()).collect();
         std::env::var(name).map(parse).unwrap_or(default.to_vec())
     };
-    for (rows, cols, reach) in
-        [(128, 128, Reach::One), (192, 256, Reach::One), (128, 128, Reach::Two), (192, 256, Reach::Two)]
-    {
+    let scenes = [(128, 128, Reach::One), (192, 256, Reach::One), (128, 128, Reach::Two), (192, 256, Reach::Two)];
+    for (rows, cols, reach) in list("ONLY", &[0, 1, 2, 3]).into_iter().map(|scene| scenes[scene]) {
         let grid = Grid::new(rows, cols).unwrap();
         let matrix = timing_matrix(grid, reach);
         let blocks = list("BLOCKS", if reach == Reach::One { &[7, 15, 31] } else { &[6, 14, 30] });
@@ -259,7 +258,7 @@ fn bench_engine() {
                 let (mut variance, mut numerator) = (weights.clone(), weights.clone());
                 let (mut up, mut both, mut solve) = (Vec::new(), Vec::new(), Vec::new());
                 let mut scratch = super::SolveScratch::default();
-                for _ in 0..15 {
+                for _ in 0..list("REPEATS", &[15])[0] {
                     let start = Instant::now();
                     factorization.factor(&matrix).unwrap();
                     up.push(start.elapsed().as_secs_f64() * 1e3);

@@ -348,7 +348,7 @@ impl TrunkWork<'_> {
     fn gather_ring<T: Kernels>(&self, block: usize, size: Size, blocks: (&[T], &[T], &[T]), ring: &mut [T]) {
         let row = padded(self.ring);
         let runs = &self.trunk().dissection.blocks[block].runs;
-        front::gather_upper::<Dense, T>(size, runs, blocks, row, ring);
+        front::gather_upper::<Dense, T>(self.simd, size, runs, blocks, row, ring);
         let (l1, l2) = (padded(size.pivots), padded(size.boundary));
         for (at, rows) in runs.iter().enumerate() {
             simd::mirror(self.simd, rows.len, &mut ring[rows.start * (row + 1)..], row);
