@@ -472,7 +472,9 @@ x86_vector!(
     _mm512_mul_pd,
     _mm512_div_pd,
     _mm512_fmadd_pd,
-    { masked!(f64, u8, _mm512_maskz_loadu_pd, _mm512_mask_storeu_pd); }
+    {
+        masked!(f64, u8, _mm512_maskz_loadu_pd, _mm512_mask_storeu_pd);
+    }
 );
 #[cfg(target_arch = "x86_64")]
 x86_vector!(
