@@ -4,6 +4,7 @@
 //! experiments over scenes in parallel, appends each scene's results to a JSONL file as one line, and skips the scenes
 //! that file already holds, so that an interrupted evaluation goes on where it stopped.
 
+pub mod baseline;
 mod harness;
 mod table;
 
