@@ -6,6 +6,7 @@
 //! each case to a JSONL file and skips those the file already holds, so that an interrupted evaluation goes on where it
 //! stopped. `docs/add-a-method.md` shows how a method is added.
 
+pub mod baseline;
 mod case;
 mod harness;
 mod method;

@@ -46,6 +46,9 @@ pub struct MethodConfig {
     /// Network evaluations of the acquisition, where the number is known: a run with another number fails.
     #[serde(default)]
     pub acquisition_calls: Option<u64>,
+    /// The same for acquisition and reconstruction together.
+    #[serde(default)]
+    pub total_calls: Option<u64>,
     /// Runs of each scene with seeds of their own.
     #[serde(default = "one")]
     pub repeats: u32,
@@ -79,6 +82,8 @@ pub struct Method {
     pub policy: Option<PolicyChoice>,
     /// Network evaluations that the acquisition must make.
     pub acquisition_calls: Option<u64>,
+    /// Network evaluations that acquisition and reconstruction must make together.
+    pub total_calls: Option<u64>,
     /// Runs of each scene.
     pub repeats: u32,
 }
@@ -97,6 +102,7 @@ impl MethodConfig {
                 settings: self.settings.clone(),
                 policy,
                 acquisition_calls: self.acquisition_calls,
+                total_calls: self.total_calls,
                 repeats: self.repeats,
             }
         };

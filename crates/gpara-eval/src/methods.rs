@@ -1,9 +1,10 @@
 //! The list of methods. To add one: a file that gives its entry, and one line here (`docs/add-a-method.md`).
 
+use crate::baseline::entries;
 use crate::registry::{PolicyEntry, ReconstructorEntry, Registry};
 use crate::{policy, rival};
 
-/// Every reconstructor of this crate.
+/// Every reconstructor of this crate besides the sampling baselines.
 const RECONSTRUCTORS: &[ReconstructorEntry] = &[
     rival::prior::ENTRY,
     rival::one_shot::ENTRY,
@@ -15,7 +16,7 @@ const RECONSTRUCTORS: &[ReconstructorEntry] = &[
     rival::guided_field::ENTRY,
 ];
 
-/// Every policy of this crate.
+/// Every policy of this crate besides the sampling baselines.
 const POLICIES: &[PolicyEntry] = &[
     policy::random::ENTRY,
     policy::farthest_point::ENTRY,
@@ -26,7 +27,8 @@ const POLICIES: &[PolicyEntry] = &[
 
 /// All methods of this crate.
 pub fn standard() -> Registry {
-    let registry =
-        RECONSTRUCTORS.iter().fold(Registry::default(), |registry, &entry| registry.with_reconstructor(entry));
-    POLICIES.iter().fold(registry, |registry, &entry| registry.with_policy(entry))
+    let reconstructors = RECONSTRUCTORS.iter().chain(&entries::RECONSTRUCTORS);
+    let registry = reconstructors.fold(Registry::default(), |registry, &entry| registry.with_reconstructor(entry));
+    let policies = POLICIES.iter().chain(&entries::POLICIES);
+    policies.fold(registry, |registry, &entry| registry.with_policy(entry))
 }

@@ -34,11 +34,23 @@ pub struct MethodScene<'a> {
     pub common: &'a Shelf,
     /// Values that policy and reconstructor of this method have in common, e.g. the particles of one trajectory.
     pub own: &'a Shelf,
-    /// Settings of the method's reconstructor; a policy may take what it is not told from here.
+    /// Name of the method's reconstructor; a policy may take what it is not told from here.
+    pub reconstructor: &'a str,
+    /// Settings of that reconstructor.
     pub reconstructor_settings: &'a Settings,
+    /// All methods, for those that are made of others.
+    pub registry: &'a Registry,
 }
 
 impl MethodScene<'_> {
+    /// A reconstructor by name.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an unknown name, and those of its build.
+    pub fn build_reconstructor(&self, name: &str, settings: &Settings) -> Result<Box<dyn Reconstructor>> {
+        (self.registry.reconstructor(name)?.build)(self, settings)
+    }
+
     /// The uniform graph with the paper's constants, for methods that have no graph of their own.
     ///
     /// # Errors

@@ -95,20 +95,19 @@ impl<'a> SceneRunner<'a> {
             networks: &self.networks,
             common: &self.common,
             own: &own,
+            reconstructor: &method.reconstructor,
             reconstructor_settings: &settings,
+            registry: self.registry,
         };
         let mut values = BTreeMap::new();
 
         let stage = self.begin();
         let observations = self.acquire(method, &build)?;
         let acquisition_calls = self.end(&stage, "acquire", &mut values);
-        if let Some(wanted) = method.acquisition_calls.filter(|&wanted| wanted != acquisition_calls) {
-            let method = method.name.clone();
-            return Err(RunError::Calls { method, found: acquisition_calls, wanted }.into());
-        }
+        method.require_calls("acquisition", method.acquisition_calls, acquisition_calls)?;
 
         let stage = self.begin();
-        let reconstructor = (self.registry.reconstructor(&method.reconstructor)?.build)(&build, &settings)?;
+        let reconstructor = build.build_reconstructor(&method.reconstructor, &settings)?;
         let precision = build.plain_precision()?;
         let input = ReconstructionInput {
             context: &self.scene.context,
@@ -118,7 +117,8 @@ impl<'a> SceneRunner<'a> {
             seeds: self.seeds,
         };
         let reconstruction = reconstructor.reconstruct(&input)?;
-        self.end(&stage, "reconstruct", &mut values);
+        let calls = acquisition_calls + self.end(&stage, "reconstruct", &mut values);
+        method.require_calls("whole run", method.total_calls, calls)?;
 
         for total in ["seconds", "network_calls"] {
             let sum = values[&format!("{total}_acquire")] + values[&format!("{total}_reconstruct")];
@@ -160,10 +160,21 @@ impl<'a> SceneRunner<'a> {
     }
 }
 
+impl Method {
+    /// # Errors
+    /// `Incompatible` if the configuration says another number.
+    fn require_calls(&self, stage: &'static str, wanted: Option<u64>, found: u64) -> Result<()> {
+        match wanted.filter(|&wanted| wanted != found) {
+            None => Ok(()),
+            Some(wanted) => Err(RunError::Calls { stage, method: self.name.clone(), found, wanted }.into()),
+        }
+    }
+}
+
 #[derive(Debug, ThisError)]
 enum RunError {
-    #[error("acquisition of `{method}` made {found} network evaluations, its configuration says {wanted}")]
-    Calls { method: String, found: u64, wanted: u64 },
+    #[error("{stage} of `{method}` made {found} network evaluations, its configuration says {wanted}")]
+    Calls { stage: &'static str, method: String, found: u64, wanted: u64 },
 }
 
 impl ErrorDetail for RunError {
@@ -172,6 +183,6 @@ impl ErrorDetail for RunError {
     }
 
     fn hint(&self) -> Option<String> {
-        Some("correct `acquisition_calls`, or the settings that decide it".into())
+        Some("correct `acquisition_calls` or `total_calls`, or the settings that decide them".into())
     }
 }

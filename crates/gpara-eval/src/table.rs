@@ -246,9 +246,9 @@ mod tests {
             lines[0].contains("2.006 ±") && lines[0].contains(".014") && lines[0].contains("2.5: reached"),
             "{text}"
         );
-        assert!(lines[1].contains("**1.005 ±") && lines[1].contains("12/12 wins: better than `best`"), "{text}");
+        assert!(lines[1].contains("**1.006 ±") && lines[1].contains("12/12 wins: better than `best`"), "{text}");
         assert!(
-            lines[2].contains("| 3.005 ±") && lines[2].contains("worse than") && lines[2].contains("missed"),
+            lines[2].contains("| 3.006 ±") && lines[2].contains("worse than") && lines[2].contains("missed"),
             "{text}"
         );
         assert!(lines[3].contains("not run: needs the network's gradient"), "{text}");

@@ -22,6 +22,7 @@ mod gaussian_field;
 mod graph;
 mod grid;
 mod likelihood;
+mod linearization;
 mod mean;
 mod measurement_source;
 mod memory;
@@ -62,6 +63,7 @@ pub use likelihood::{
     MarginalGradient, PrecisionGradient, log_marginal_likelihood, marginal_likelihood_gradient,
     residual_likelihood_gradient, residual_log_likelihood,
 };
+pub use linearization::Pullback;
 pub use mean::MeanPredictor;
 pub use measurement_source::{FieldSource, MeasurementSource};
 pub use metrics::{FieldErrors, RelativeErrors, errors_over_unobserved, errors_over_valid, relative_errors_over_valid};

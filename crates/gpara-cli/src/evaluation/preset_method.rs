@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use gpara::{AcquisitionModel, Reconstruction, ReconstructionInput, Reconstructor, Result, StdSource};
+use gpara::{AcquisitionModel, Reconstruction, ReconstructionInput, Reconstructor, Result};
 use gpara_eval::{MethodScene, PolicyEntry, ReconstructorEntry, Registry, Settings, standard};
 use serde::Deserialize;
 
 use super::networks::CountedSource;
 use crate::failure::{Failure, Outcome};
-use crate::preset::{Graph, MethodParts, PolicyChoice, Preset, Prior, Reconstruct, Task};
+use crate::preset::{MethodParts, PolicyChoice, Preset, Task};
 
 const PRESET: ReconstructorEntry = ReconstructorEntry {
     name: "preset",
@@ -64,24 +64,15 @@ enum Use {
 fn parts(scene: &MethodScene<'_>, settings: &PresetSettings, purpose: Use) -> Result<Arc<MethodParts>> {
     let task = Task { name: scene.task.name(), invalid_value: scene.task.invalid_value() };
     let preset = settings.preset(task.name).map_err(Failure::into_library_error)?;
-    let unused = purpose == Use::Reconstruct && !samples_prior(&preset);
-    // Samples that no step of a reconstruction reads are not drawn, and not counted.
-    let preset = if unused { Preset { prior: Prior::Gaussian { mean: 0.0 }, ..preset } } else { preset };
-    let key = format!("preset/{}/{}", if unused { "no samples" } else { "samples" }, preset.text);
+    let whole = format!("preset/{}", preset.text);
+    // What chose the points also reconstructs; where nothing did, samples that nobody reads are not drawn, nor counted.
+    let plain = purpose == Use::Reconstruct && !scene.common.is_used(&whole);
+    let key = if plain { format!("{whole}/plain") } else { whole };
     scene.common.get(&key, scene.networks, || {
         let source = CountedSource { networks: scene.networks, context: scene.context };
-        MethodParts::new(&preset, &source, task, scene.context, scene.seeds).map_err(Failure::into_library_error)
+        let build = if plain { MethodParts::for_reconstruction } else { MethodParts::new };
+        build(&preset, &source, task, scene.context, scene.seeds).map_err(Failure::into_library_error)
     })
-}
-
-/// Whether a reconstruction by this preset reads samples of its prior.
-fn samples_prior(preset: &Preset) -> bool {
-    let described = !matches!(preset.graph, Graph::Uniform | Graph::Guided { .. });
-    let by_network = match preset.reconstruct {
-        Reconstruct::Trajectories { .. } | Reconstruct::Gaussian => true,
-        Reconstruct::MeanNetwork { std, .. } => std == StdSource::Ensemble,
-    };
-    described || by_network
 }
 
 /// The policy of a preset: the one that its settings name, else the one that reconstructs.

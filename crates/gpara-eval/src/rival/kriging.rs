@@ -231,6 +231,7 @@ mod tests {
     use gpara::{Grid, Observation, Observations, SeedTree};
 
     use super::*;
+    use crate::methods::standard;
     use crate::networks::{CountedNetworks, NoNetworks};
     use crate::registry::{MethodScene, Settings};
     use crate::shelf::Shelf;
@@ -253,6 +254,7 @@ mod tests {
         observations.add(context.valid(), &entries).unwrap();
         let networks = CountedNetworks::new(&NoNetworks);
         let (common, own, empty) = (Shelf::default(), Shelf::default(), Settings::default());
+        let registry = standard();
         let scene = MethodScene {
             task: Task::Depth,
             context: &context,
@@ -263,7 +265,9 @@ mod tests {
             networks: &networks,
             common: &common,
             own: &own,
+            reconstructor: "kriging",
             reconstructor_settings: &empty,
+            registry: &registry,
         };
         let kriging = (ENTRY.build)(&scene, &Settings(toml::from_str(settings).unwrap())).unwrap();
         let precision = scene.plain_precision().unwrap();
