@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gpara_nn::{Network, OnnxDenoiser, OnnxGraph, OnnxMean, OnnxScorer};
+use gpara_nn::{Network, OnnxDenoiser, OnnxGraph, OnnxMean, OnnxScorer, OnnxSpread};
 
 use crate::failure::{Failure, Outcome};
 
@@ -50,6 +50,13 @@ impl EmbeddedModel {
         let network = self.load()?;
         network.card().require_task(task)?;
         Ok(OnnxGraph::new(network)?)
+    }
+
+    /// The network as a spread predictor for a task.
+    pub(crate) fn spread(&self, task: &str) -> Outcome<OnnxSpread> {
+        let network = self.load()?;
+        network.card().require_task(task)?;
+        Ok(OnnxSpread::new(network)?)
     }
 
     /// The network as a scorer for a task.

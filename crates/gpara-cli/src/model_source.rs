@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use gpara::{Denoiser, GraphPredictor, MeanPredictor, NoiseSchedule, Scorer};
-use gpara_nn::{Network, OnnxDenoiser, OnnxGraph, OnnxMean, OnnxScorer, sha256_hex};
+use gpara::{Denoiser, GraphPredictor, MeanPredictor, NoiseSchedule, Scorer, SpreadPredictor};
+use gpara_nn::{Network, OnnxDenoiser, OnnxGraph, OnnxMean, OnnxScorer, OnnxSpread, sha256_hex};
 
 use crate::embedded_models::EmbeddedModel;
 use crate::failure::{Failure, Outcome};
@@ -20,6 +20,9 @@ pub(crate) trait ModelSource: Sync {
 
     /// The mean network of that name for a task.
     fn mean(&self, name: &str, task: &str) -> Outcome<Arc<dyn MeanPredictor>>;
+
+    /// The spread network of that name for a task.
+    fn spread(&self, name: &str, task: &str) -> Outcome<Arc<dyn SpreadPredictor>>;
 
     /// The graph network of that name for a task.
     fn graph(&self, name: &str, task: &str) -> Outcome<Arc<dyn GraphPredictor>>;
@@ -48,6 +51,10 @@ impl ModelSource for EmbeddedSource {
 
     fn mean(&self, name: &str, task: &str) -> Outcome<Arc<dyn MeanPredictor>> {
         Ok(Arc::new(EmbeddedModel::named(name)?.mean(task)?))
+    }
+
+    fn spread(&self, name: &str, task: &str) -> Outcome<Arc<dyn SpreadPredictor>> {
+        Ok(Arc::new(EmbeddedModel::named(name)?.spread(task)?))
     }
 
     fn graph(&self, name: &str, task: &str) -> Outcome<Arc<dyn GraphPredictor>> {
@@ -94,6 +101,11 @@ impl ModelSource for FolderSource {
         Ok(Arc::new(OnnxMean::new(Self::load(&file, task)?)?))
     }
 
+    fn spread(&self, name: &str, task: &str) -> Outcome<Arc<dyn SpreadPredictor>> {
+        let Some(file) = self.file(name) else { return EmbeddedSource.spread(name, task) };
+        Ok(Arc::new(OnnxSpread::new(Self::load(&file, task)?)?))
+    }
+
     fn graph(&self, name: &str, task: &str) -> Outcome<Arc<dyn GraphPredictor>> {
         let Some(file) = self.file(name) else { return EmbeddedSource.graph(name, task) };
         Ok(Arc::new(OnnxGraph::new(Self::load(&file, task)?)?))
@@ -120,6 +132,7 @@ pub(crate) struct CachedSource<S> {
     source: S,
     priors: Mutex<HashMap<String, SourcedPrior>>,
     means: Mutex<HashMap<String, Arc<dyn MeanPredictor>>>,
+    spreads: Mutex<HashMap<String, Arc<dyn SpreadPredictor>>>,
     graphs: Mutex<HashMap<String, Arc<dyn GraphPredictor>>>,
     scorers: Mutex<HashMap<String, Arc<dyn Scorer>>>,
     hashes: Mutex<HashMap<String, String>>,
@@ -128,9 +141,9 @@ pub(crate) struct CachedSource<S> {
 impl<S: ModelSource> CachedSource<S> {
     /// A cache in front of `source`.
     pub(crate) fn new(source: S) -> Self {
-        let (priors, means) = (Mutex::default(), Mutex::default());
+        let (priors, means, spreads) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (graphs, scorers, hashes) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { source, priors, means, graphs, scorers, hashes }
+        Self { source, priors, means, spreads, graphs, scorers, hashes }
     }
 }
 
@@ -153,6 +166,16 @@ impl<S: ModelSource> ModelSource for CachedSource<S> {
         let mean = self.source.mean(name, task)?;
         known.insert(name.to_owned(), Arc::clone(&mean));
         Ok(mean)
+    }
+
+    fn spread(&self, name: &str, task: &str) -> Outcome<Arc<dyn SpreadPredictor>> {
+        let mut known = self.spreads.lock().expect("loading does not panic");
+        if let Some(spread) = known.get(name) {
+            return Ok(Arc::clone(spread));
+        }
+        let spread = self.source.spread(name, task)?;
+        known.insert(name.to_owned(), Arc::clone(&spread));
+        Ok(spread)
     }
 
     fn graph(&self, name: &str, task: &str) -> Outcome<Arc<dyn GraphPredictor>> {
@@ -221,6 +244,10 @@ impl ModelSource for TorchSource {
     fn mean(&self, name: &str, task: &str) -> Outcome<Arc<dyn MeanPredictor>> {
         let Some(file) = self.file(name) else { return self.exported.mean(name, task) };
         Ok(Arc::new(Self::load(&file)?))
+    }
+
+    fn spread(&self, name: &str, task: &str) -> Outcome<Arc<dyn SpreadPredictor>> {
+        self.exported.spread(name, task)
     }
 
     fn graph(&self, name: &str, task: &str) -> Outcome<Arc<dyn GraphPredictor>> {

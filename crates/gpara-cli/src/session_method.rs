@@ -2,7 +2,7 @@
 
 use gpara::{
     Context, Correction, EnsembleMoments, Posterior, PriorEnsemble, Reconstruction, ReconstructionInput,
-    ResidualPrecision, RiskRule, SeedTree, StdSource, UtilityMethod,
+    ResidualPrecision, RiskRule, RiskSettings, SeedTree, StdSource, UtilityMethod,
 };
 use gpara_nn::Card;
 use gpara_session::{GaussianMethod, Method, Prediction, SessionPrior, Settings, Task as SessionTask, sha256_hex};
@@ -65,8 +65,10 @@ impl PresetMethod {
         if preset.acquisition.utility != UtilityMethod::Exact {
             return Err(refused("its utilities are estimated, an answer could not be repeated in another order"));
         }
-        let Reconstruct::MeanNetwork { std: StdSource::Posterior { scale: std_scale }, .. } = preset.reconstruct else {
-            return Err(refused("it has no mean network with a posterior std"));
+        let std_scale = match preset.reconstruct {
+            Reconstruct::MeanNetwork { std: StdSource::Posterior { scale }, .. } => scale,
+            Reconstruct::MeanNetwork { std: StdSource::Network, quick_std_scale: Some(scale), .. } => scale,
+            _ => return Err(refused("it has no mean network with a std that is known without a network")),
         };
         if matches!(&preset.prior, Prior::Network { refresh_at, .. } if !refresh_at.is_empty()) {
             return Err(refused("its prior is drawn again as measurements come"));
@@ -97,8 +99,13 @@ impl Method for PresetMethod {
         self.preset.correction
     }
 
+    /// A belief costs two network evaluations a round, so a session weighs by its samples, or all cells alike, in its place.
     fn risk(&self) -> RiskRule {
-        self.preset.acquisition.risk
+        match (self.preset.acquisition.risk, &self.preset.prior) {
+            (RiskRule::PredictedSpread, Prior::Network { .. }) => RiskRule::EnsembleSpread(RiskSettings::default()),
+            (RiskRule::PredictedSpread, Prior::Gaussian { .. }) => RiskRule::Uniform,
+            (risk, _) => risk,
+        }
     }
 
     fn draw_prior(&self, context: &Context, seeds: SeedTree) -> gpara::Result<Option<PriorEnsemble>> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use gpara::{
     Context, CountingDenoiser, Denoiser, ErrorDetail, ErrorKind, GraphPredictor, MeanPredictor, NoiseSchedule,
-    Observations, Result, Scorer,
+    Observations, Result, Scorer, SpreadPredictor,
 };
 use thiserror::Error as ThisError;
 
@@ -27,6 +27,12 @@ pub trait Networks: Sync {
     /// # Errors
     /// Those above.
     fn mean(&self, name: &str) -> Result<Arc<dyn MeanPredictor>>;
+
+    /// A network for the spread of a mean network's error.
+    ///
+    /// # Errors
+    /// Those above.
+    fn spread(&self, name: &str) -> Result<Arc<dyn SpreadPredictor>>;
 
     /// A network for the graph.
     ///
@@ -65,6 +71,10 @@ impl Networks for NoNetworks {
         Self::refuse(name)
     }
 
+    fn spread(&self, name: &str) -> Result<Arc<dyn SpreadPredictor>> {
+        Self::refuse(name)
+    }
+
     fn graph(&self, name: &str) -> Result<Arc<dyn GraphPredictor>> {
         Self::refuse(name)
     }
@@ -80,8 +90,8 @@ impl Networks for NoNetworks {
 
 /// The networks of one scene's methods: counts every evaluation of a denoiser or mean network and remembers the names.
 ///
-/// The count is taken where the networks are called, so no method's own account is trusted. Graph and scorer networks are
-/// not counted: the paper's NFE means evaluations of the prior.
+/// The count is taken where the networks are called, so no method's own account is trusted. Spread, graph and scorer networks
+/// are not counted: the paper's NFE means evaluations of the prior.
 pub struct CountedNetworks<'a> {
     inner: &'a dyn Networks,
     denoisers: Mutex<Vec<Arc<CountingDenoiser>>>,
@@ -132,6 +142,11 @@ impl Networks for CountedNetworks<'_> {
     fn mean(&self, name: &str) -> Result<Arc<dyn MeanPredictor>> {
         self.note(name);
         Ok(Arc::new(CountingMean { inner: self.inner.mean(name)?, calls: Arc::clone(&self.other_calls) }))
+    }
+
+    fn spread(&self, name: &str) -> Result<Arc<dyn SpreadPredictor>> {
+        self.note(name);
+        self.inner.spread(name)
     }
 
     fn graph(&self, name: &str) -> Result<Arc<dyn GraphPredictor>> {

@@ -124,7 +124,8 @@ impl<'a> SceneRunner<'a> {
             let sum = values[&format!("{total}_acquire")] + values[&format!("{total}_reconstruct")];
             values.insert(total.to_owned(), sum);
         }
-        values.extend(score(self.task, self.scene, &observations, &reconstruction)?);
+        let intervals = reconstructor.interval_factors(&self.scene.context, &observations);
+        values.extend(score(self.task, self.scene, &observations, &reconstruction, intervals)?);
         Ok(MethodRun { observations, reconstruction, values, networks: self.networks.take_names() })
     }
 

@@ -3,27 +3,28 @@
 use std::collections::BTreeMap;
 
 use gpara::{
-    Observations, Reconstruction, Result, errors_over_unobserved, errors_over_valid, relative_errors_over_valid,
+    COVERAGE_LEVELS, Observations, Reconstruction, Result, errors_over_unobserved, errors_over_valid,
+    relative_errors_over_valid,
 };
 
 use crate::scene::Scene;
 use crate::similarity::structural_similarity;
 use crate::task::Task;
 
-/// Half-width of the central 90 % of a standard normal variable.
-const NINETY_PERCENT: f64 = 1.644_853_626_951_472_7;
-
 /// Every number of a reconstruction; errors in the unit of the task.
 ///
 /// `rmse`, `mae`: scored cells; `rmse_unobserved`, `mae_unobserved`: scored cells without a measurement; `rmse_all`: the whole
 /// grid with the other cells exact; `psnr`, `ssim`: the same picture, of range 1 (radio); `abs_rel`, `delta1`: relative to
 /// the truth (depth); `standardized_error`: root mean square of error / std over unobserved cells, 1 for a std of the right
-/// scale; `coverage_90`: share of unobserved cells within 1.645 std of the truth.
+/// scale; `coverage_50`, `coverage_80`, `coverage_95`: share of unobserved cells inside those central intervals, half widths
+/// `intervals` std; `sharpness_95`: mean width of the widest, in the unit of errors; `crps`: mean continuous ranked probability
+/// score of a normal distribution with that mean and std, in the unit of errors.
 pub(crate) fn score(
     task: Task,
     scene: &Scene,
     observations: &Observations,
     made: &Reconstruction,
+    intervals: [f64; 3],
 ) -> Result<BTreeMap<String, f64>> {
     let (mean, truth, scored) = (&made.mean, &scene.truth, &scene.scored);
     let factor = task.error_factor();
@@ -63,9 +64,35 @@ pub(crate) fn score(
             unobserved.iter().map(|&node| (mean[node] - truth[node]) / std[node].max(f64::MIN_POSITIVE)).collect();
         let count = ratios.len() as f64;
         let root_mean_square = (ratios.iter().map(|ratio| ratio * ratio).sum::<f64>() / count).sqrt();
-        let covered = ratios.iter().filter(|ratio| ratio.abs() <= NINETY_PERCENT).count() as f64;
         values.insert("standardized_error".to_owned(), root_mean_square);
-        values.insert("coverage_90".to_owned(), covered / count);
+        for (level, half_width) in COVERAGE_LEVELS.iter().zip(intervals) {
+            let covered = ratios.iter().filter(|ratio| ratio.abs() <= half_width).count() as f64;
+            values.insert(format!("coverage_{:.0}", 100.0 * level), covered / count);
+        }
+        let mean_std = unobserved.iter().map(|&node| std[node]).sum::<f64>() / count;
+        values.insert("sharpness_95".to_owned(), 2.0 * intervals[2] * mean_std * factor);
+        let crps = unobserved.iter().zip(&ratios).map(|(&node, &ratio)| std[node] * normal_crps(ratio)).sum::<f64>();
+        values.insert("crps".to_owned(), crps / count * factor);
     }
     Ok(values)
+}
+
+/// CRPS of a standard normal distribution at `z` (Gneiting and Raftery 2007): `z (2 Phi(z) - 1) + 2 phi(z) - 1 / sqrt(pi)`.
+fn normal_crps(z: f64) -> f64 {
+    let density = (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    z * libm::erf(z / std::f64::consts::SQRT_2) + 2.0 * density - 1.0 / std::f64::consts::PI.sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crps_of_a_normal_is_known_at_its_centre_and_far_away() {
+        let root = |value: f64| value.sqrt();
+        let centre = (root(2.0) - 1.0) / root(std::f64::consts::PI);
+        assert!((normal_crps(0.0) - centre).abs() < 1e-12);
+        // Far from the centre it is the distance less the mean distance of two draws over 2.
+        assert!((normal_crps(-9.0) - (9.0 - 1.0 / root(std::f64::consts::PI))).abs() < 1e-12);
+    }
 }

@@ -197,7 +197,11 @@ fn heading(number: &str) -> &str {
         "peak_memory_acquire" => "stage I MiB",
         "peak_memory_reconstruct" => "stage II MiB",
         "standardized_error" => "error / std",
-        "coverage_90" => "90 % coverage",
+        "coverage_50" => "50 % coverage",
+        "coverage_80" => "80 % coverage",
+        "coverage_95" => "95 % coverage",
+        "sharpness_95" => "width of 95 %",
+        "crps" => "CRPS",
         other => other,
     }
 }

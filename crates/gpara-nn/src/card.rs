@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gpara::{NoiseSchedule, Parameterization, Result};
+use gpara::{Calibration, CalibrationPoint, NoiseSchedule, Parameterization, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -155,8 +155,23 @@ pub struct Card {
     pub schedule: Schedule,
     /// Numbers of the last validation, by name.
     pub validation: BTreeMap<String, f64>,
+    /// Factors on the predicted standard deviation, by the spacing of the measurements; only of role spread.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calibration: Vec<CardCalibration>,
     /// Output values to recompute.
     pub golden: GoldenCheck,
+}
+
+/// A [`CalibrationPoint`] as a card spells it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CardCalibration {
+    /// Mean distance of measured cells, in cells.
+    pub spacing: f64,
+    /// Factor on the predicted standard deviation.
+    pub std_factor: f64,
+    /// Half widths of the central 50, 80 and 95 % intervals, in standard deviations after that factor.
+    pub interval_factors: [f64; 3],
 }
 
 impl Card {
@@ -179,6 +194,22 @@ impl Card {
     pub fn noise_schedule(&self) -> NoiseSchedule {
         let Schedule::Linear { first, last, steps } = self.schedule;
         NoiseSchedule::linear(first, last, steps).expect("checked when the card was read")
+    }
+
+    /// The factors on a predicted spread; `None` if none were fitted.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the table is not allowed.
+    pub fn calibration(&self) -> Result<Option<Calibration>> {
+        if self.calibration.is_empty() {
+            return Ok(None);
+        }
+        let point = |&CardCalibration { spacing, std_factor, interval_factors }: &CardCalibration| CalibrationPoint {
+            spacing,
+            std_factor,
+            interval_factors,
+        };
+        Calibration::new(self.calibration.iter().map(point).collect()).map(Some)
     }
 
     /// Number of timesteps of the schedule.
@@ -263,6 +294,10 @@ impl Card {
         if self.sha256.len() != 64 || !self.sha256.bytes().all(hexadecimal) {
             return refuse("sha256", self.sha256.clone(), "64 lower-case hexadecimal digits");
         }
+        if self.role != Role::Spread && !self.calibration.is_empty() {
+            return refuse("calibration", format!("{:?}", self.calibration), "only for role spread");
+        }
+        self.calibration()?;
         self.golden.check(self.num_timesteps(), self.size_multiple)
     }
 }

@@ -18,10 +18,10 @@ mod scorer;
 mod spread;
 mod target;
 
-pub use card::{Card, MEASURED_CHANNEL, MEASURED_VALUE_CHANNEL, Output, Role, Schedule, sha256_hex};
+pub use card::{Card, CardCalibration, MEASURED_CHANNEL, MEASURED_VALUE_CHANNEL, Output, Role, Schedule, sha256_hex};
 pub use denoiser::{OnnxDenoiser, OnnxMean};
 pub use golden::{GoldenCheck, Verification};
-pub use graph::{OnnxGraph, PRIOR_SPREAD_CHANNEL, SPACING_CHANNEL, SPREAD_GAIN, measurement_spacing, spread_channel};
+pub use graph::{OnnxGraph, PRIOR_SPREAD_CHANNEL, SPACING_CHANNEL, SPREAD_GAIN, spacing_value, spread_channel};
 pub use network::Network;
 pub use scorer::{BUDGET_SCALE, OnnxScorer, STATE_CHANNELS, ScorerInput};
 pub use spread::{OnnxSpread, SPREAD_LOG_OFFSET, SPREAD_LOG_RANGE, spread_of_output};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use gpara::{Context, Observations, Result, SpreadPredictor};
+use gpara::{Calibration, Context, NORMAL_INTERVALS, Observations, Result, SpreadPredictor, measurement_spacing};
 
 use crate::card::Role;
 use crate::network::Network;
@@ -21,10 +21,12 @@ pub fn spread_of_output(output: f64) -> f64 {
     std::f64::consts::SQRT_2 * log_scale.exp()
 }
 
-/// A [`SpreadPredictor`] that asks a network: the state is the mean estimate, the timestep is 0.
+/// A [`SpreadPredictor`] that asks a network: the state is the mean estimate, the timestep is 0. Where its card has a
+/// calibration, that applies.
 #[derive(Debug, Clone)]
 pub struct OnnxSpread {
     network: Arc<Network>,
+    calibration: Option<Calibration>,
 }
 
 impl OnnxSpread {
@@ -34,7 +36,8 @@ impl OnnxSpread {
     /// `Incompatible` if its role is not `spread`.
     pub fn new(network: Arc<Network>) -> Result<Self> {
         network.card().require_role(Role::Spread)?;
-        Ok(Self { network })
+        let calibration = network.card().calibration()?;
+        Ok(Self { network, calibration })
     }
 
     /// From `NAME.onnx` with `NAME.toml` beside it; see [`Network::from_file`].
@@ -58,7 +61,14 @@ impl SpreadPredictor for OnnxSpread {
 
     fn predict_std(&self, context: &Context, observations: &Observations, mean: &[f64]) -> Result<Vec<f64>> {
         let outputs = self.network.maps(mean, 0.0, context, observations, &[])?;
-        Ok(outputs.into_iter().map(spread_of_output).collect())
+        let spacing = measurement_spacing(context.valid().num_valid(), observations.len());
+        let factor = self.calibration.as_ref().map_or(1.0, |table| table.at(spacing).std_factor);
+        Ok(outputs.into_iter().map(|output| factor * spread_of_output(output)).collect())
+    }
+
+    fn interval_factors(&self, num_valid: usize, num_measured: usize) -> [f64; 3] {
+        let spacing = measurement_spacing(num_valid, num_measured);
+        self.calibration.as_ref().map_or(NORMAL_INTERVALS, |table| table.at(spacing).interval_factors)
     }
 }
 

@@ -110,7 +110,8 @@ fn risk_weights(input: &ChoiceInput<'_>, posterior: &Posterior) -> Result<RiskWe
         (RiskRule::EnsembleSpread(_), None) => {
             return Err(SessionError::NothingLeft { reason: "the prior's samples are missing".into() }.into());
         }
-        (RiskRule::Uniform, _) => RiskWeights::uniform(grid, &open)?,
+        // A belief costs two network evaluations an ask: a session weighs all cells alike in its place.
+        (RiskRule::Uniform | RiskRule::PredictedSpread, _) => RiskWeights::uniform(grid, &open)?,
     };
     match input.importance {
         None => Ok(base),

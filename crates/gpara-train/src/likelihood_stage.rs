@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gpara::{Conductances, Grid, NoiseSchedule, Result, ValidMask};
-use gpara_nn::{SPREAD_GAIN, measurement_spacing};
+use gpara_nn::{SPREAD_GAIN, spacing_value};
 use rayon::prelude::*;
 use tch::{Device, Kind, Tensor};
 
@@ -89,7 +89,7 @@ impl<'a> LikelihoodStage<'a> {
         };
         let pairs = count(valid)?.into_iter().zip(count(measured)?);
         let spacing: Vec<f32> =
-            pairs.map(|(valid, measured)| measurement_spacing(valid as usize, measured as usize) as f32).collect();
+            pairs.map(|(valid, measured)| spacing_value(valid as usize, measured as usize) as f32).collect();
         let spacing = Tensor::from_slice(&spacing).to_device(self.device).view([-1, 1, 1, 1]).expand_as(&mean);
         let described = Tensor::cat(&[context, &(&std * SPREAD_GAIN), &spacing], 1);
         let logits = self.network.forward(&mean, &timestep(0, &mean), &described, train);

@@ -10,6 +10,8 @@
 //! Quantities are `f64`; networks take and give `f32` behind [`Denoiser`]. Paper symbols map to names in `docs/notation.md`.
 
 mod batch;
+mod belief;
+mod calibration;
 mod context;
 mod counting_denoiser;
 mod denoiser;
@@ -48,6 +50,8 @@ mod utility;
 mod value_range;
 
 pub use batch::{BatchInput, BatchMoments, BatchRule, probe_overlap, select_batch};
+pub use belief::{Belief, BeliefCache, BeliefModel, ErrorCoupling, NetworkBelief, PrecisionScale, error_weights};
+pub use calibration::{COVERAGE_LEVELS, Calibration, CalibrationPoint, NORMAL_INTERVALS, measurement_spacing};
 pub use context::{Channel, Context};
 pub use counting_denoiser::CountingDenoiser;
 pub use denoiser::{Denoiser, DenoiserInput};

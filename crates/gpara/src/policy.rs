@@ -73,6 +73,21 @@ pub trait Policy: Send {
     /// Whether [`select`](Self::select) reads the ensemble; a session draws none for a policy that does not.
     fn needs_ensemble(&self) -> bool;
 
+    /// Network evaluations the policy itself has made.
+    fn network_calls(&self) -> u64 {
+        0
+    }
+
+    /// A recorded round was repeated at this state instead of being asked: a policy that remembers anything from round to
+    /// round brings it up to date, so that later rounds give the same bits.
+    ///
+    /// # Errors
+    /// Those of what is brought up to date.
+    fn replayed(&mut self, context: &Context, observations: &Observations) -> Result<()> {
+        let _ = (context, observations);
+        Ok(())
+    }
+
     /// Chooses `count` distinct candidates.
     ///
     /// # Errors
@@ -107,6 +122,8 @@ enum PolicyError {
     Count { count: usize, num_candidates: usize },
     #[error("policy `{policy}` weighs by an ensemble and none is given")]
     NoEnsemble { policy: &'static str },
+    #[error("policy `{policy}` weighs by a predicted spread and has no belief to take it from")]
+    NoBelief { policy: &'static str },
 }
 
 impl ErrorDetail for PolicyError {
@@ -115,6 +132,10 @@ impl ErrorDetail for PolicyError {
     }
 
     fn hint(&self) -> Option<String> {
-        matches!(self, Self::NoEnsemble { .. }).then(|| "give a prior, or choose uniform risk weights".into())
+        match self {
+            Self::NoEnsemble { .. } => Some("give a prior, or choose uniform risk weights".into()),
+            Self::NoBelief { .. } => Some("give one by `Gpara::believing`, or choose uniform risk weights".into()),
+            Self::Count { .. } => None,
+        }
     }
 }

@@ -8,6 +8,7 @@ pub use gaussian::{GaussianReconstructor, GaussianSettings, PriorMean, StdScale}
 pub use mean::{MeanReconstructor, MeanSettings, StdSource};
 pub use trajectory::{CorrectionSchedule, TrajectoryReconstructor, TrajectorySettings};
 
+use crate::calibration::NORMAL_INTERVALS;
 use crate::context::Context;
 use crate::error::Result;
 use crate::observations::Observations;
@@ -50,6 +51,13 @@ pub struct Reconstruction {
 pub trait Reconstructor: Send + Sync {
     /// A name for reports, e.g. `trajectory`.
     fn name(&self) -> &str;
+
+    /// Half widths of the central intervals of [`COVERAGE_LEVELS`](crate::COVERAGE_LEVELS) around the mean, in the std of a
+    /// reconstruction from these measurements; a normal distribution's unless errors were found to have other tails.
+    fn interval_factors(&self, context: &Context, observations: &Observations) -> [f64; 3] {
+        let _ = (context, observations);
+        NORMAL_INTERVALS
+    }
 
     /// The field given the measurements; without any, the prior's own estimate.
     ///

@@ -30,6 +30,13 @@ pub struct AcquisitionModel {
     pub ensemble: EnsembleCache,
 }
 
+impl AcquisitionModel {
+    /// Network evaluations made so far.
+    fn network_calls(&self) -> u64 {
+        self.ensemble.network_calls() + self.policy.network_calls()
+    }
+}
+
 /// The rules of a session.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SessionSettings {
@@ -133,7 +140,7 @@ impl AcquisitionSession {
         if allowed == 0 {
             return Err(self.nothing_left(candidates.len()).into());
         }
-        let calls_before = model.ensemble.network_calls();
+        let calls_before = model.network_calls();
         let AcquisitionModel { policy, precision, ensemble } = model;
         let samples = match policy.needs_ensemble() {
             true => ensemble.ensemble(&self.context, &self.observations, self.seeds)?,
@@ -162,7 +169,7 @@ impl AcquisitionSession {
             points: selection.points,
             risk: selection.risk,
             seconds: started.elapsed().as_secs_f64(),
-            network_calls: model.ensemble.network_calls() - calls_before,
+            network_calls: model.network_calls() - calls_before,
         });
         Ok(self.rounds.last().expect("a round was pushed"))
     }
@@ -215,6 +222,7 @@ impl AcquisitionSession {
         if model.policy.needs_ensemble() {
             model.ensemble.ensemble(&self.context, &self.observations, self.seeds)?;
         }
+        model.policy.replayed(&self.context, &self.observations)?;
         let told: Vec<Observation> = record.observations(self.settings.noise_std).collect();
         self.observations.add(self.context.valid(), &told)?;
         let open = record.points.iter().zip(&record.values).filter(|(_, value)| value.is_none());

@@ -1,5 +1,6 @@
 //! The seam to a network that knows how wrong a mean estimate is, cell by cell.
 
+use crate::calibration::NORMAL_INTERVALS;
 use crate::context::Context;
 use crate::error::Result;
 use crate::observations::Observations;
@@ -22,4 +23,11 @@ pub trait SpreadPredictor: Send + Sync {
     /// `ShapeMismatch` or `Incompatible` if the scene does not fit the network, `NonFinite` if it returns a NaN or
     /// infinity.
     fn predict_std(&self, context: &Context, observations: &Observations, mean: &[f64]) -> Result<Vec<f64>>;
+
+    /// Half widths of the central intervals of [`COVERAGE_LEVELS`](crate::COVERAGE_LEVELS) around the mean, in those
+    /// standard deviations; a normal distribution's unless errors were found to have other tails.
+    fn interval_factors(&self, num_valid: usize, num_measured: usize) -> [f64; 3] {
+        let _ = (num_valid, num_measured);
+        NORMAL_INTERVALS
+    }
 }

@@ -89,7 +89,7 @@ impl MeanPredictor for Toy {
 }
 
 fn mean_settings(symmetries: SymmetrySet, std: StdSource) -> MeanSettings {
-    MeanSettings { symmetries, correction: exact(), invalid_value: None, std }
+    MeanSettings { symmetries, affine: false, correction: exact(), invalid_value: None, std }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub(crate) mod ask;
+mod calibrate;
 pub(crate) mod completions;
 pub(crate) mod demo;
 mod demo_scenes;

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use gpara_nn::{Card, sha256_hex};
 use serde_json::{Value, json};
 
+use super::calibrate::{self, CalibrateArguments};
 use crate::console::{Console, aligned};
 use crate::embedded_models::{EMBEDDED_MODELS, EmbeddedModel};
 use crate::failure::{Failure, Outcome};
@@ -19,13 +20,15 @@ pub(crate) struct ModelsArguments {
 enum ModelsAction {
     /// Recompute the golden output of each network and compare its hash with the card
     Verify,
+    Calibrate(CalibrateArguments),
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ModelsArguments, console: Console) -> Outcome {
-    match arguments.action {
+    match &arguments.action {
         None => list(console),
         Some(ModelsAction::Verify) => verify(console),
+        Some(ModelsAction::Calibrate(arguments)) => calibrate::run(arguments, console),
     }
 }
 

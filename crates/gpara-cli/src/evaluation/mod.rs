@@ -7,7 +7,7 @@ mod overrides;
 mod page;
 mod preset_method;
 
-pub(crate) use config::EvalConfig;
+pub(crate) use config::{DataConfig, EvalConfig, Part};
 pub(crate) use data::load_scenes;
 pub(crate) use networks::SourcedNetworks;
 pub(crate) use overrides::Override;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gpara::{
     Context, Denoiser, GaussianDenoiser, GraphDescriptor, GraphPredictor, MeanPredictor, NoiseSchedule,
-    ResidualPrecision, Result, Scorer, UniformGraph,
+    ResidualPrecision, Result, Scorer, SpreadPredictor, UniformGraph,
 };
 use gpara_eval::{CountedNetworks, Networks, ScheduledDenoiser, Task};
 
@@ -43,6 +43,10 @@ impl Networks for SourcedNetworks<'_> {
         library(self.source.mean(name, self.task.name()))
     }
 
+    fn spread(&self, name: &str) -> Result<Arc<dyn SpreadPredictor>> {
+        library(self.source.spread(name, self.task.name()))
+    }
+
     fn graph(&self, name: &str) -> Result<Arc<dyn GraphPredictor>> {
         library(self.source.graph(name, self.task.name()))
     }
@@ -62,7 +66,7 @@ impl Networks for SourcedNetworks<'_> {
 /// Mean -0.2, standard deviation of about 0.3 and a correlation length of some cells.
 fn toy_denoiser(context: &Context) -> Result<ScheduledDenoiser> {
     let flat = vec![0.0; context.grid().num_nodes()];
-    let descriptor = GraphDescriptor { context, prior_mean: &flat, prior_std: &flat };
+    let descriptor = GraphDescriptor { context, prior_mean: &flat, prior_std: &flat, num_measured: 0 };
     let precision = ResidualPrecision::new(UniformGraph.predict(&descriptor)?, 0.5, 10.0)?;
     let schedule = NoiseSchedule::ddpm();
     let mean = vec![-0.2; context.grid().num_nodes()];
@@ -83,6 +87,10 @@ impl ModelSource for CountedSource<'_> {
 
     fn mean(&self, name: &str, _task: &str) -> Outcome<Arc<dyn MeanPredictor>> {
         Ok(self.networks.mean(name)?)
+    }
+
+    fn spread(&self, name: &str, _task: &str) -> Outcome<Arc<dyn SpreadPredictor>> {
+        Ok(self.networks.spread(name)?)
     }
 
     fn graph(&self, name: &str, _task: &str) -> Outcome<Arc<dyn GraphPredictor>> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gpara::{AcquisitionModel, Reconstruction, ReconstructionInput, Reconstructor, Result};
+use gpara::{AcquisitionModel, Context, Observations, Reconstruction, ReconstructionInput, Reconstructor, Result};
 use gpara_eval::{MethodScene, PolicyEntry, ReconstructorEntry, Registry, Settings, standard};
 use serde::Deserialize;
 
@@ -90,6 +90,10 @@ struct PresetReconstructor {
 impl Reconstructor for PresetReconstructor {
     fn name(&self) -> &str {
         "preset"
+    }
+
+    fn interval_factors(&self, context: &Context, observations: &Observations) -> [f64; 3] {
+        self.parts.interval_factors(context, observations)
     }
 
     fn reconstruct(&self, input: &ReconstructionInput<'_>) -> Result<Reconstruction> {

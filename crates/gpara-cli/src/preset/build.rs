@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use gpara::{
-    AcquisitionModel, AcquisitionState, Context, Denoiser, EdgeAware, EnsembleCache, FarthestPoint, FirstPoint,
-    GaussianReconstructor, GaussianSettings, Gpara, GparaSettings, GraphDescriptor, GraphPredictor, Guided,
-    MaxVariance, MeanReconstructor, MeanSettings, NoiseSchedule, Observations, Policy, Posterior, PriorEnsemble,
-    PriorMean, Random, Reconstruction, ReconstructionInput, Reconstructor, ResidualPrecision, SamplerSettings, Scorer,
-    SeedTree, StdScale, StdSource, TrajectoryReconstructor, TrajectorySettings, UniformGraph, ZeroScorer, sample_prior,
+    AcquisitionModel, AcquisitionState, BeliefCache, BeliefModel, Context, Denoiser, EdgeAware, EnsembleCache,
+    ErrorCoupling, FarthestPoint, FirstPoint, GaussianReconstructor, GaussianSettings, Gpara, GparaSettings,
+    GraphDescriptor, GraphPredictor, Guided, MaxVariance, MeanReconstructor, MeanSettings, NetworkBelief,
+    NoiseSchedule, Observations, Policy, Posterior, PrecisionScale, PriorEnsemble, PriorMean, Random, Reconstruction,
+    ReconstructionInput, Reconstructor, ResidualPrecision, RiskRule, SamplerSettings, Scorer, SeedTree, StdScale,
+    StdSource, TrajectoryReconstructor, TrajectorySettings, UniformGraph, ZeroScorer, sample_prior,
 };
 
 use super::{Graph, Preset, Prior, Reconstruct};
@@ -70,6 +71,7 @@ pub(crate) struct MethodParts {
     preset: Preset,
     sampled: Option<SampledPrior>,
     scorer: Option<Arc<dyn Scorer>>,
+    belief: Option<Arc<dyn BeliefModel>>,
     reconstructor: Box<dyn Reconstructor>,
 }
 
@@ -109,7 +111,9 @@ impl MethodParts {
         context: &Context,
         seeds: SeedTree,
     ) -> Outcome<Self> {
-        Self::build(preset, models, task, context, seeds, true)
+        let weighed = matches!(preset.acquisition.risk, RiskRule::EnsembleSpread(_));
+        let conditioned = matches!(preset.reconstruct, Reconstruct::Trajectories { .. });
+        Self::build(preset, models, task, context, seeds, weighed || conditioned || described(preset))
     }
 
     /// The parts that a reconstruction reads: an ensemble without measurements only where it describes the prior to the graph.
@@ -120,8 +124,7 @@ impl MethodParts {
         context: &Context,
         seeds: SeedTree,
     ) -> Outcome<Self> {
-        let described = matches!(preset.graph, Graph::EdgeAware | Graph::Network { .. });
-        Self::build(preset, models, task, context, seeds, described)
+        Self::build(preset, models, task, context, seeds, described(preset))
     }
 
     fn build(
@@ -139,18 +142,24 @@ impl MethodParts {
             sampled.ensemble = Some(sampled.draw(context, &none, seeds)?);
         }
         let ensemble = sampled.as_ref().and_then(|sampled| sampled.ensemble.as_ref());
-        let precision = residual_precision(preset, models, task, context, ensemble)?;
+        let belief = belief_model(preset, models, task, context, ensemble)?;
+        let precision = match (&preset.graph, &belief) {
+            (Graph::Believed { .. }, Some(belief)) => {
+                belief.believe(context, &Observations::none(context.grid()))?.precision
+            }
+            _ => residual_precision(preset, models, task, context, ensemble)?,
+        };
         let scorer = preset.acquisition.scorer.as_ref().map(|name| models.scorer(name, task.name)).transpose()?;
         let reconstructor = reconstructor(preset, models, task, sampled.as_ref())?;
         let drawn = sampled.as_ref().filter(|sampled| sampled.ensemble.is_some());
         let network_calls = drawn.map_or(0, SampledPrior::calls_a_draw);
         let seconds = started.elapsed().as_secs_f64();
-        Ok(Self { precision, seconds, network_calls, preset: preset.clone(), sampled, scorer, reconstructor })
+        Ok(Self { precision, seconds, network_calls, preset: preset.clone(), sampled, scorer, belief, reconstructor })
     }
 
     /// The policy with what it reads.
     pub(crate) fn acquisition_model(&self, choice: PolicyChoice) -> Outcome<AcquisitionModel> {
-        let policy = self.policy(choice);
+        let policy = self.policy(choice)?;
         let ensemble = match &self.sampled {
             Some(sampled) if policy.needs_ensemble() => sampled.cache()?,
             None if policy.needs_ensemble() => return Err(no_ensemble(&self.preset, choice)),
@@ -159,9 +168,9 @@ impl MethodParts {
         Ok(AcquisitionModel { policy, precision: self.precision.clone(), ensemble })
     }
 
-    fn policy(&self, choice: PolicyChoice) -> Box<dyn Policy> {
+    fn policy(&self, choice: PolicyChoice) -> Outcome<Box<dyn Policy>> {
         let acquisition = &self.preset.acquisition;
-        match choice {
+        Ok(match choice {
             PolicyChoice::Random => Box::new(Random::new()),
             PolicyChoice::FarthestPoint => Box::new(FarthestPoint::new(FirstPoint::Centroid)),
             PolicyChoice::MaxVariance => Box::new(MaxVariance::new(self.preset.correction)),
@@ -177,9 +186,21 @@ impl MethodParts {
                     Some(scorer) => Box::new(SharedScorer(Arc::clone(scorer))),
                     None => Box::new(ZeroScorer),
                 };
-                Box::new(Gpara::new(settings, scorer))
+                let policy = Gpara::new(settings, scorer);
+                match &self.belief {
+                    Some(belief) => {
+                        let cache = BeliefCache::new(Arc::clone(belief), acquisition.belief_spacing_ratio)?;
+                        Box::new(policy.believing(cache))
+                    }
+                    None => Box::new(policy),
+                }
             }
-        }
+        })
+    }
+
+    /// See [`Reconstructor::interval_factors`].
+    pub(crate) fn interval_factors(&self, context: &Context, observations: &Observations) -> [f64; 3] {
+        self.reconstructor.interval_factors(context, observations)
     }
 
     /// The field given the measurements.
@@ -197,7 +218,11 @@ impl MethodParts {
             }
             _ => (None, 0),
         };
-        let (precision, ensemble) = (&self.precision, ensemble.as_ref());
+        let believed = match (&self.preset.graph, &self.belief) {
+            (Graph::Believed { .. }, Some(belief)) => Some(belief.believe(context, observations)?.precision),
+            _ => None,
+        };
+        let (precision, ensemble) = (believed.as_ref().unwrap_or(&self.precision), ensemble.as_ref());
         let input = ReconstructionInput { context, observations, precision, ensemble, seeds };
         let mut made = self.reconstructor.reconstruct(&input)?;
         made.network_calls += calls;
@@ -219,6 +244,11 @@ impl MethodParts {
         let (refined, _) = self.preset.correction.refine(&posterior, ensemble.as_slice())?;
         Ok(PriorEnsemble::new(refined, context.grid().num_nodes())?.mean())
     }
+}
+
+/// Whether samples without measurements describe the scene to the graph.
+fn described(preset: &Preset) -> bool {
+    matches!(preset.graph, Graph::EdgeAware | Graph::Network { .. })
 }
 
 /// Refuses a policy that the preset cannot serve, and a preset whose networks are not in this build, before any work.
@@ -294,6 +324,33 @@ impl SampledPrior {
     }
 }
 
+/// What a preset believes after measurements, for its acquisition or its graph; `None` if neither looks at it.
+fn belief_model(
+    preset: &Preset,
+    models: &dyn ModelSource,
+    task: Task,
+    context: &Context,
+    ensemble: Option<&PriorEnsemble>,
+) -> Outcome<Option<Arc<dyn BeliefModel>>> {
+    let (true, Reconstruct::MeanNetwork { model, spread: Some(spread), .. }) = (preset.believes(), &preset.reconstruct)
+    else {
+        return Ok(None);
+    };
+    let coupling = match &preset.graph {
+        Graph::Believed { model } => ErrorCoupling::Predicted(
+            models.graph(model, task.name)?,
+            PrecisionScale {
+                residual_precision: preset.residual_precision,
+                graph_coupling: preset.graph_coupling,
+                kappa_squared: preset.kappa_squared,
+            },
+        ),
+        _ => ErrorCoupling::Fixed(residual_precision(preset, models, task, context, ensemble)?),
+    };
+    let (mean, spread) = (models.mean(model, task.name)?, models.spread(spread, task.name)?);
+    Ok(Some(Arc::new(NetworkBelief::new(mean, spread, coupling))))
+}
+
 /// Q_g of a scene; samples of the prior, where there are any, describe it to the graph.
 pub(crate) fn residual_precision(
     preset: &Preset,
@@ -324,7 +381,7 @@ pub(crate) fn residual_precision(
             })?;
             Guided::new(luminance, *scale)?.predict(&descriptor)?
         }
-        Graph::Network { model } => models.graph(model, task.name)?.predict(&descriptor)?,
+        Graph::Network { model } | Graph::Believed { model } => models.graph(model, task.name)?.predict(&descriptor)?,
     };
     let (tau, lambda) = (preset.residual_precision, preset.graph_coupling);
     Ok(match preset.kappa_squared {
@@ -349,14 +406,19 @@ fn reconstructor(
             };
             Box::new(TrajectoryReconstructor::new(Arc::clone(&sampled.denoiser), settings))
         }
-        (Reconstruct::MeanNetwork { model, symmetries, std }, _, _) => {
+        (Reconstruct::MeanNetwork { model, symmetries, affine, std, spread, .. }, _, _) => {
             let settings = MeanSettings {
                 symmetries: *symmetries,
                 correction: preset.correction,
+                affine: *affine,
                 invalid_value: task.invalid_value,
                 std: *std,
             };
-            Box::new(MeanReconstructor::new(models.mean(model, task.name)?, settings))
+            let mean = MeanReconstructor::new(models.mean(model, task.name)?, settings);
+            Box::new(match spread {
+                Some(name) => mean.with_spread(models.spread(name, task.name)?),
+                None => mean,
+            })
         }
         (Reconstruct::Gaussian, Prior::Gaussian { mean }, _) => {
             let mean = PriorMean::Fitted { without_measurements: *mean };

@@ -86,6 +86,11 @@ pub(crate) enum Graph {
         /// Its name in `models/`.
         model: String,
     },
+    /// By a trained network that sees what is believed after the measurements: estimate, spread and spacing.
+    Believed {
+        /// Its name in `models/`.
+        model: String,
+    },
 }
 
 /// How points are chosen.
@@ -97,6 +102,8 @@ pub(crate) struct Acquisition {
     pub(crate) risk: RiskRule,
     /// How redundancy inside a batch is avoided.
     pub(crate) batch_rule: BatchRule,
+    /// A belief is made again once the spacing of the measurements has fallen to this share.
+    pub(crate) belief_spacing_ratio: f64,
     /// B.
     pub(crate) max_batch: usize,
     /// sigma_y in normalised units.
@@ -123,8 +130,15 @@ pub(crate) enum Reconstruct {
         model: String,
         /// The prediction is averaged over these.
         symmetries: SymmetrySet,
+        /// Whether level and gain of the prediction are fitted to the measurements.
+        affine: bool,
         /// Where the std comes from.
         std: StdSource,
+        /// Name in `models/` of the mean network's spread, where something reads it.
+        spread: Option<String>,
+        /// The graph posterior's std times this stands in for a spread network where none may be asked, e.g. in a session's
+        /// status.
+        quick_std_scale: Option<f64>,
     },
     /// The Gaussian posterior in closed form.
     Gaussian,
@@ -161,10 +175,29 @@ impl Preset {
             Reconstruct::Trajectories { .. } | Reconstruct::Gaussian => None,
         };
         let graph = match &self.graph {
-            Graph::Network { model } => Some(model.as_str()),
+            Graph::Network { model } | Graph::Believed { model } => Some(model.as_str()),
             _ => None,
         };
-        prior.into_iter().chain(mean).chain(graph).chain(self.acquisition.scorer.as_deref()).collect()
+        prior
+            .into_iter()
+            .chain(mean)
+            .chain(self.spread_name())
+            .chain(graph)
+            .chain(self.acquisition.scorer.as_deref())
+            .collect()
+    }
+
+    /// Name of the spread network.
+    pub(crate) fn spread_name(&self) -> Option<&str> {
+        match &self.reconstruct {
+            Reconstruct::MeanNetwork { spread, .. } => spread.as_deref(),
+            Reconstruct::Trajectories { .. } | Reconstruct::Gaussian => None,
+        }
+    }
+
+    /// Whether a belief is made: the spread weighs the acquisition, or describes the scene to the graph.
+    pub(crate) fn believes(&self) -> bool {
+        self.acquisition.risk == RiskRule::PredictedSpread || matches!(self.graph, Graph::Believed { .. })
     }
 
     /// SHA-256 of each network it uses.

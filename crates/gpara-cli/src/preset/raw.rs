@@ -44,7 +44,7 @@ struct RawGraph {
     kind: RawGraphKind,
     /// Only of kind `guided`.
     scale: Option<f64>,
-    /// Only of kind `network`.
+    /// Only of kinds `network` and `believed`.
     model: Option<String>,
     residual_precision: f64,
     graph_coupling: f64,
@@ -59,6 +59,7 @@ enum RawGraphKind {
     EdgeAware,
     Guided,
     Network,
+    Believed,
 }
 
 #[derive(Debug, Deserialize)]
@@ -111,14 +112,33 @@ enum RawBatchRule {
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 enum RawRisk {
     Uniform {},
-    EnsembleSpread { floor: f64, span: f64, variance_ratio_cap: f64, variance_floor: f64 },
+    /// By the spread network of the mean.
+    PredictedSpread {
+        /// A belief is made again once the spacing of the measurements has fallen to this share of that of the last.
+        spacing_ratio: f64,
+    },
+    EnsembleSpread {
+        floor: f64,
+        span: f64,
+        variance_ratio_cap: f64,
+        variance_floor: f64,
+    },
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 enum RawReconstruct {
-    Trajectories { num_trajectories: usize, correct: RawSchedule },
-    MeanNetwork { model: String, symmetries: RawSymmetries, std: RawStd },
+    Trajectories {
+        num_trajectories: usize,
+        correct: RawSchedule,
+    },
+    MeanNetwork {
+        model: String,
+        symmetries: RawSymmetries,
+        #[serde(default)]
+        affine: bool,
+        std: RawStd,
+    },
     Gaussian {},
 }
 
@@ -141,8 +161,15 @@ enum RawSymmetries {
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 enum RawStd {
-    Posterior { scale: f64 },
+    Posterior {
+        scale: f64,
+    },
     Ensemble {},
+    /// By a spread network.
+    Network {
+        model: String,
+        posterior_scale: Option<f64>,
+    },
 }
 
 impl RawPreset {
@@ -181,11 +208,20 @@ impl RawPreset {
                 "`gaussian` goes with prior.kind = \"gaussian\"; trajectories and an ensemble's std need a network",
             ));
         }
-        if gaussian && acquisition.risk != RiskRule::Uniform {
+        let spread = matches!(&reconstruct, Reconstruct::MeanNetwork { spread: Some(_), .. });
+        let believes = acquisition.risk == RiskRule::PredictedSpread || matches!(graph, Graph::Believed { .. });
+        if believes && !spread {
+            return Err(refused(
+                "reconstruct.std.kind",
+                "that kind",
+                "`network` with acquisition.risk.kind = \"predicted_spread\" or graph.kind = \"believed\"",
+            ));
+        }
+        if gaussian && matches!(acquisition.risk, RiskRule::EnsembleSpread(_)) {
             return Err(refused(
                 "acquisition.risk.kind",
                 "ensemble_spread",
-                "`uniform` with a prior that has no ensemble",
+                "`uniform` or `predicted_spread` with a prior that has no ensemble",
             ));
         }
         Ok(Preset {
@@ -213,10 +249,11 @@ impl RawGraph {
                 Ok(Graph::Guided { scale })
             }
             (RawGraphKind::Network, None, Some(model)) => Ok(Graph::Network { model: model.clone() }),
+            (RawGraphKind::Believed, None, Some(model)) => Ok(Graph::Believed { model: model.clone() }),
             (kind, _, _) => Err(refused(
                 "graph.kind",
                 format!("{kind:?}"),
-                "`guided` has `scale`, `network` has `model`, `uniform` and `edge_aware` have neither",
+                "`guided` has `scale`, `network` and `believed` have `model`, `uniform` and `edge_aware` have neither",
             )),
         }
     }
@@ -234,20 +271,26 @@ impl RawReconstruct {
                 };
                 Reconstruct::Trajectories { num_trajectories, schedule }
             }
-            Self::MeanNetwork { model, symmetries, std } => {
+            Self::MeanNetwork { model, symmetries, affine, std } => {
                 let symmetries = match symmetries {
                     RawSymmetries::Identity => SymmetrySet::Identity,
                     RawSymmetries::LeftRight => SymmetrySet::LeftRight,
                     RawSymmetries::All => SymmetrySet::All,
                 };
-                let std = match std {
+                let (std, spread, quick_std_scale) = match std {
                     RawStd::Posterior { scale } => {
                         positive("reconstruct.std.scale", scale)?;
-                        StdSource::Posterior { scale }
+                        (StdSource::Posterior { scale }, None, None)
                     }
-                    RawStd::Ensemble {} => StdSource::Ensemble,
+                    RawStd::Ensemble {} => (StdSource::Ensemble, None, None),
+                    RawStd::Network { model, posterior_scale } => {
+                        posterior_scale
+                            .iter()
+                            .try_for_each(|&scale| positive("reconstruct.std.posterior_scale", scale))?;
+                        (StdSource::Network, Some(model), posterior_scale)
+                    }
                 };
-                Reconstruct::MeanNetwork { model, symmetries, std }
+                Reconstruct::MeanNetwork { model, symmetries, affine, std, spread, quick_std_scale }
             }
             Self::Gaussian {} => Reconstruct::Gaussian,
         })
@@ -331,26 +374,33 @@ impl RawAcquisition {
         at_least_one("acquisition.max_batch", self.max_batch)?;
         positive("acquisition.noise_std", self.noise_std)?;
         not_negative("acquisition.score_bound", self.score_bound)?;
-        let risk = self.risk.check()?;
+        let (risk, belief_spacing_ratio) = self.risk.check()?;
         if self.scorer.is_some() && self.score_bound == 0.0 {
             return Err(refused("acquisition.score_bound", 0, "above 0 with a scorer, which else has no effect"));
         }
         let Self { max_batch, noise_std, score_bound, scorer, .. } = self;
-        Ok(Acquisition { utility, risk, batch_rule, max_batch, noise_std, score_bound, scorer })
+        Ok(Acquisition { utility, risk, belief_spacing_ratio, batch_rule, max_batch, noise_std, score_bound, scorer })
     }
 }
 
 impl RawRisk {
-    fn check(self) -> Outcome<RiskRule> {
+    /// The rule, and how often a belief is made.
+    fn check(self) -> Outcome<(RiskRule, f64)> {
         Ok(match self {
-            Self::Uniform {} => RiskRule::Uniform,
+            Self::Uniform {} => (RiskRule::Uniform, 1.0),
+            Self::PredictedSpread { spacing_ratio } => {
+                if !(spacing_ratio > 0.0 && spacing_ratio <= 1.0) {
+                    return Err(refused("acquisition.risk.spacing_ratio", spacing_ratio, "above 0, at most 1"));
+                }
+                (RiskRule::PredictedSpread, spacing_ratio)
+            }
             Self::EnsembleSpread { floor, span, variance_ratio_cap, variance_floor } => {
                 positive("acquisition.risk.floor", floor)?;
                 not_negative("acquisition.risk.span", span)?;
                 positive("acquisition.risk.variance_ratio_cap", variance_ratio_cap)?;
                 positive("acquisition.risk.variance_floor", variance_floor)?;
                 let settings = RiskSettings { risk_floor: floor, risk_span: span, variance_ratio_cap, variance_floor };
-                RiskRule::EnsembleSpread(settings)
+                (RiskRule::EnsembleSpread(settings), 1.0)
             }
         })
     }

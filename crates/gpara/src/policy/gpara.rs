@@ -3,7 +3,10 @@
 
 use super::{AcquisitionInput, Policy, PolicyError, SelectedPoint, Selection, check_count, with_pending};
 use crate::batch::{BatchInput, BatchRule, select_batch};
+use crate::belief::BeliefCache;
+use crate::context::Context;
 use crate::error::Result;
+use crate::observations::Observations;
 use crate::posterior::{Correction, Posterior};
 use crate::risk::{EnsembleMoments, RiskSettings, RiskWeights};
 use crate::scorer::{AcquisitionState, Scorer, calibrated_score, direct_score, normalized_utility};
@@ -15,6 +18,9 @@ use crate::utility::{UtilityMethod, UtilityMoments};
 pub enum RiskRule {
     /// By the spread of the ensemble conditioned on the measurements (B.32-B.34).
     EnsembleSpread(RiskSettings),
+    /// By the predicted spread of the estimate's error (see [`error_weights`](crate::error_weights)); needs a
+    /// [belief](Gpara::believing) in place of an ensemble.
+    PredictedSpread,
     /// All candidates alike, W = I; needs no ensemble.
     Uniform,
 }
@@ -41,12 +47,19 @@ pub struct GparaSettings {
 pub struct Gpara {
     settings: GparaSettings,
     scorer: Box<dyn Scorer>,
+    belief: Option<BeliefCache>,
 }
 
 impl Gpara {
     /// The policy with a scorer; [`ZeroScorer`](crate::ZeroScorer) leaves the analytic utility as it is.
     pub fn new(settings: GparaSettings, scorer: Box<dyn Scorer>) -> Self {
-        Self { settings, scorer }
+        Self { settings, scorer, belief: None }
+    }
+
+    /// The policy with a belief: its precision takes the place of the scene's, and its spread gives the weights of
+    /// [`RiskRule::PredictedSpread`].
+    pub fn believing(self, belief: BeliefCache) -> Self {
+        Self { belief: Some(belief), ..self }
     }
 
     /// The posterior after measured and pending nodes, and the moments of the ensemble conditioned on them.
@@ -71,7 +84,7 @@ impl Gpara {
         input: &AcquisitionInput<'_>,
         posterior: &Posterior,
     ) -> Result<Option<EnsembleMoments>> {
-        if self.settings.risk == RiskRule::Uniform {
+        if !self.needs_ensemble() {
             return Ok(None);
         }
         let ensemble = input.ensemble.ok_or(PolicyError::NoEnsemble { policy: "gpara" })?;
@@ -84,6 +97,13 @@ impl Gpara {
         match (&self.settings.risk, ensemble) {
             (RiskRule::EnsembleSpread(settings), Some(ensemble)) => {
                 RiskWeights::from_variance(&ensemble.variance, input.candidates, settings)
+            }
+            (RiskRule::PredictedSpread, _) => {
+                let belief = self.belief.as_ref().ok_or(PolicyError::NoBelief { policy: "gpara" })?;
+                let mut weights = belief.weights().to_vec();
+                // What is measured since the belief has no error left.
+                input.observations.iter().for_each(|observation| weights[observation.node] = 0.0);
+                RiskWeights::from_values(weights)
             }
             _ => RiskWeights::uniform(input.context.grid(), input.candidates),
         }
@@ -136,8 +156,21 @@ impl Policy for Gpara {
         matches!(self.settings.risk, RiskRule::EnsembleSpread(_))
     }
 
+    fn network_calls(&self) -> u64 {
+        self.belief.as_ref().map_or(0, BeliefCache::network_calls)
+    }
+
+    fn replayed(&mut self, context: &Context, observations: &Observations) -> Result<()> {
+        self.belief.iter_mut().try_for_each(|belief| belief.refresh(context, observations).map(|_| ()))
+    }
+
     fn select(&mut self, input: &AcquisitionInput<'_>, count: usize) -> Result<Selection> {
         check_count(input, count)?;
+        let believed = match &mut self.belief {
+            Some(belief) => Some(belief.refresh(input.context, input.observations)?.precision.clone()),
+            None => None,
+        };
+        let input = &AcquisitionInput { precision: believed.as_ref().unwrap_or(input.precision), ..*input };
         let AcquisitionInput { candidates, noise_std, .. } = *input;
         let (posterior, ensemble) = self.condition(input)?;
         let weights = self.weights(input, ensemble.as_ref())?;

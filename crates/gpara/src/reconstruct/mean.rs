@@ -5,12 +5,20 @@ use std::sync::Arc;
 use thiserror::Error as ThisError;
 
 use super::{Reconstruction, ReconstructionInput, Reconstructor, worst_solve};
+use crate::calibration::NORMAL_INTERVALS;
+use crate::context::Context;
+use crate::drift::Drift;
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::grid::Grid;
 use crate::mean::MeanPredictor;
+use crate::observations::Observations;
 use crate::posterior::{Correction, Posterior};
 use crate::prior::PriorEnsemble;
+use crate::spread::SpreadPredictor;
 use crate::symmetry::{Symmetry, SymmetrySet};
+
+/// Fewest measurements that level and gain of a prediction are fitted to.
+const AFFINE_FROM: usize = 16;
 
 /// Where the spread around the mean comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,6 +31,9 @@ pub enum StdSource {
     },
     /// The ensemble, conditioned on the measurements by the same correction as the mean.
     Ensemble,
+    /// The [spread network](MeanReconstructor::with_spread) of the mean; at measured cells the noise of the measurement
+    /// where that is less.
+    Network,
 }
 
 /// The settings of [`MeanReconstructor`].
@@ -32,6 +43,10 @@ pub struct MeanSettings {
     pub symmetries: SymmetrySet,
     /// How the prediction is corrected; exact with strength 1 is the posterior mean under Q_g.
     pub correction: Correction,
+    /// Whether level and gain of the prediction are fitted to the measurements: x = b0 + (1 + b1) prediction + residual, b by
+    /// generalised least squares under the graph (G.4). A prediction that is right keeps b near 0; one of another scale, or of a
+    /// network that only half knows, is brought to the measurements before the residual is coupled.
+    pub affine: bool,
     /// The known value of the cells outside the valid mask.
     pub invalid_value: Option<f64>,
     /// Where the std comes from.
@@ -41,13 +56,19 @@ pub struct MeanSettings {
 /// A network that sees the measurements gives the mean; the graph posterior corrects what it leaves at measured cells.
 pub struct MeanReconstructor {
     predictor: Arc<dyn MeanPredictor>,
+    spread: Option<Arc<dyn SpreadPredictor>>,
     settings: MeanSettings,
 }
 
 impl MeanReconstructor {
     /// A reconstructor over a mean network.
     pub fn new(predictor: Arc<dyn MeanPredictor>, settings: MeanSettings) -> Self {
-        Self { predictor, settings }
+        Self { predictor, spread: None, settings }
+    }
+
+    /// The reconstructor with a network for [`StdSource::Network`].
+    pub fn with_spread(self, spread: Arc<dyn SpreadPredictor>) -> Self {
+        Self { spread: Some(spread), ..self }
     }
 
     /// The prediction averaged over the symmetries, before the correction, and the number of evaluations.
@@ -82,11 +103,23 @@ impl MeanReconstructor {
         Ok(symmetry.undo(grid, &prediction))
     }
 
+    /// The graph posterior, with level and gain of the prediction as drift where they are to be fitted.
+    fn posterior(&self, input: &ReconstructionInput<'_>, prediction: &[f64]) -> Result<Posterior> {
+        let num_measured = input.observations.len();
+        if !self.settings.affine || num_measured < AFFINE_FROM {
+            return Posterior::new(input.precision, input.observations);
+        }
+        let grid = input.context.grid();
+        let drift = Drift::flat(grid, vec![vec![1.0; grid.num_nodes()], prediction.to_vec()])?;
+        Posterior::with_drift(input.precision, input.observations, &drift)
+    }
+
     /// The std, and the samples it was taken from if there are any.
     fn spread(
         &self,
         input: &ReconstructionInput<'_>,
         posterior: &Posterior,
+        mean: &[f64],
     ) -> Result<(Vec<f64>, Option<PriorEnsemble>)> {
         let grid = input.context.grid();
         match self.settings.std {
@@ -103,6 +136,18 @@ impl MeanReconstructor {
                 let std = samples.moments(grid)?.variance.into_iter().map(f64::sqrt).collect();
                 Ok((std, Some(samples)))
             }
+            StdSource::Network => {
+                let spread = self.spread.as_ref().ok_or(MeanError::NoSpread)?;
+                let mut std = spread.predict_std(input.context, input.observations, mean)?;
+                if std.len() != grid.num_nodes() {
+                    let (predictor, found) = (spread.name().to_owned(), std.len());
+                    return Err(MeanError::Length { predictor, found, grid }.into());
+                }
+                for observation in input.observations.iter() {
+                    std[observation.node] = std[observation.node].min(observation.noise_std);
+                }
+                Ok((std, None))
+            }
         }
     }
 }
@@ -112,11 +157,21 @@ impl Reconstructor for MeanReconstructor {
         "mean"
     }
 
+    fn interval_factors(&self, context: &Context, observations: &Observations) -> [f64; 3] {
+        match (&self.spread, self.settings.std) {
+            (Some(spread), StdSource::Network) => {
+                spread.interval_factors(context.valid().num_valid(), observations.len())
+            }
+            _ => NORMAL_INTERVALS,
+        }
+    }
+
     fn reconstruct(&self, input: &ReconstructionInput<'_>) -> Result<Reconstruction> {
-        let posterior = Posterior::new(input.precision, input.observations)?;
-        let (prediction, network_calls) = self.predict(input)?;
+        let (prediction, mut network_calls) = self.predict(input)?;
+        let posterior = self.posterior(input, &prediction)?;
         let (mean, infos) = self.settings.correction.refine(&posterior, &prediction)?;
-        let (std, samples) = self.spread(input, &posterior)?;
+        let (std, samples) = self.spread(input, &posterior, &mean)?;
+        network_calls += u64::from(self.settings.std == StdSource::Network);
         Ok(Reconstruction { mean, std: Some(std), samples, network_calls, worst_solve: worst_solve(infos) })
     }
 }
@@ -131,6 +186,8 @@ enum MeanError {
     Scale { scale: f64 },
     #[error("the std is to come from an ensemble and none is given")]
     NoEnsemble,
+    #[error("the std is to come from a spread network and none is given")]
+    NoSpread,
 }
 
 impl ErrorDetail for MeanError {
@@ -138,7 +195,7 @@ impl ErrorDetail for MeanError {
         match self {
             Self::Length { .. } => ErrorKind::ShapeMismatch,
             Self::NonFinite { .. } => ErrorKind::NonFinite,
-            Self::Scale { .. } | Self::NoEnsemble => ErrorKind::InvalidInput,
+            Self::Scale { .. } | Self::NoEnsemble | Self::NoSpread => ErrorKind::InvalidInput,
         }
     }
 

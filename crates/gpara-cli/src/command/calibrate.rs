@@ -1,0 +1,171 @@
+//! `gpara models calibrate`: factors on a spread network's standard deviation, from the errors on validation scenes.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use gpara::{
+    AcquisitionSession, CalibrationPoint, Context, FieldSource, Observations, SeedTree, SessionSettings,
+    measurement_spacing, run_to_end,
+};
+use gpara_eval::{Scene, Task as EvalTask};
+
+use crate::console::Console;
+use crate::evaluation::{DataConfig, Part, load_scenes};
+use crate::failure::{Failure, Outcome};
+use crate::model_source::{CachedSource, EmbeddedSource, FolderSource, ModelSource};
+use crate::preset::{MethodParts, PolicyChoice, Preset, Task};
+
+/// Numbers of measurements the factors are fitted at.
+const COUNTS: [usize; 5] = [16, 50, 100, 245, 491];
+
+/// Points a round.
+const BATCH: usize = 8;
+
+/// Fit the factors of a preset's spread network on validation scenes
+///
+/// The table is printed as it belongs into the network's card. Its std is multiplied by `std_factor`, so that the root mean
+/// square of error over std is 1; `interval_factors` are the half widths of the central 50, 80 and 95 % intervals in that std.
+/// Between the spacings given the factors are interpolated.
+///
+/// Example: gpara models calibrate --preset best --task radio --data radio --limit 24
+#[derive(Debug, Args)]
+pub(crate) struct CalibrateArguments {
+    /// Preset whose spread network is calibrated
+    #[arg(long, default_value = "best")]
+    preset: String,
+    /// Task of the preset
+    #[arg(long, value_enum)]
+    task: CalibratedTask,
+    /// Folder of the data set
+    #[arg(long)]
+    data: PathBuf,
+    /// Only the first validation scenes
+    #[arg(long, default_value_t = 24)]
+    limit: usize,
+    /// Layouts whose errors are pooled
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "random,farthest-point,active")]
+    policies: Vec<PolicyChoice>,
+    /// Folder of NAME.onnx and cards instead of the networks in the binary
+    #[arg(long)]
+    weights: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum CalibratedTask {
+    Radio,
+    Depth,
+}
+
+impl CalibratedTask {
+    fn task(self) -> EvalTask {
+        match self {
+            Self::Radio => EvalTask::Radio,
+            Self::Depth => EvalTask::Depth,
+        }
+    }
+}
+
+/// |error| / std of every cell that is not measured, at each of [`COUNTS`], and the spacings there.
+#[derive(Default)]
+struct Errors {
+    ratios: [Vec<f64>; COUNTS.len()],
+    spacings: [Vec<f64>; COUNTS.len()],
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &CalibrateArguments, console: Console) -> Outcome {
+    let eval_task = arguments.task.task();
+    let preset = Preset::for_task(&arguments.preset, eval_task.name())?;
+    if preset.spread_name().is_none() {
+        return Err(Failure::input(
+            format!("preset `{}` has no spread network to calibrate", preset.name),
+            "its key reconstruct.std.kind would be \"network\"",
+        ));
+    }
+    let models: Box<dyn ModelSource> = match &arguments.weights {
+        Some(folder) => Box::new(CachedSource::new(FolderSource { folder: folder.clone() })),
+        None => Box::new(CachedSource::new(EmbeddedSource)),
+    };
+    let data = DataConfig {
+        task: eval_task,
+        root: Some(arguments.data.clone()),
+        part: Part::Validation,
+        first: Some(arguments.limit),
+        window: None,
+        noise_std: None,
+    };
+    let task = Task { name: eval_task.name(), invalid_value: eval_task.invalid_value() };
+    let mut errors = Errors::default();
+    let scenes = load_scenes(&data)?;
+    for (at, scene) in scenes.iter().enumerate() {
+        let seeds = SeedTree::new(20_261_128).subtree(&scene.id);
+        let parts = MethodParts::new(&preset, &*models, task, &scene.context, seeds)?;
+        for &policy in &arguments.policies {
+            errors.collect(scene, &parts, policy, seeds)?;
+        }
+        console.log(&format!("scene {} of {}: {}", at + 1, scenes.len(), scene.id));
+    }
+    console.data(&errors.table(&arguments.policies, scenes.len())?);
+    Ok(())
+}
+
+impl Errors {
+    /// One campaign of a scene, reconstructed whenever it passes one of [`COUNTS`].
+    fn collect(&mut self, scene: &Scene, parts: &MethodParts, policy: PolicyChoice, seeds: SeedTree) -> Outcome {
+        let Scene { context, truth, noise_std, .. } = scene;
+        let budget = COUNTS[COUNTS.len() - 1].min(context.valid().num_valid());
+        let settings = SessionSettings { budget, max_batch: BATCH, noise_std: *noise_std };
+        let mut session = AcquisitionSession::new(context.clone(), settings, seeds)?;
+        let mut source = FieldSource::new(truth.clone(), *noise_std, seeds)?;
+        let mut model = parts.acquisition_model(policy)?;
+        let mut next = 0;
+        run_to_end(&mut session, &mut model, &mut source, &mut |session| {
+            if next < COUNTS.len() && session.observations().len() >= COUNTS[next] {
+                let made = self.add(next, context, truth, parts, session.observations(), seeds);
+                made.map_err(Failure::into_library_error)?;
+                next += 1;
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        at: usize,
+        context: &Context,
+        truth: &[f64],
+        parts: &MethodParts,
+        observations: &Observations,
+        seeds: SeedTree,
+    ) -> Outcome {
+        let made = parts.reconstruct(context, observations, seeds)?;
+        let std = made.std.expect("a spread network gives a std");
+        let open = context.valid().nodes().filter(|node| !observations.contains(*node));
+        self.ratios[at].extend(open.map(|node| (made.mean[node] - truth[node]).abs() / std[node]));
+        self.spacings[at].push(measurement_spacing(context.valid().num_valid(), observations.len()));
+        Ok(())
+    }
+
+    /// The factors as TOML, by increasing spacing.
+    fn table(self, policies: &[PolicyChoice], num_scenes: usize) -> Outcome<String> {
+        let names: Vec<&str> = policies.iter().map(|policy| policy.name()).collect();
+        let mut text = format!(
+            "# Fitted by `gpara models calibrate` on {num_scenes} validation scenes; {}; {COUNTS:?} measurements.\n",
+            names.join(", ")
+        );
+        for (ratios, spacings) in self.ratios.into_iter().zip(self.spacings).rev() {
+            if spacings.is_empty() {
+                continue;
+            }
+            let spacing = spacings.iter().sum::<f64>() / spacings.len() as f64;
+            let CalibrationPoint { std_factor, interval_factors: [half, four_fifths, most], .. } =
+                CalibrationPoint::fit(spacing, ratios)?;
+            text.push_str(&format!(
+                "\n[[calibration]]\nspacing = {spacing:.3}\nstd_factor = {std_factor:.4}\n\
+                 interval_factors = [{half:.4}, {four_fifths:.4}, {most:.4}]\n"
+            ));
+        }
+        Ok(text)
+    }
+}

@@ -1,0 +1,292 @@
+//! What is believed of the field after some measurements, for an acquisition that looks at more than the graph: an estimate,
+//! how wrong each cell of it may be, and how those errors go together.
+
+use std::sync::Arc;
+
+use thiserror::Error as ThisError;
+
+use crate::calibration::measurement_spacing;
+use crate::context::Context;
+use crate::error::{ErrorDetail, ErrorKind, Result};
+use crate::graph::{GraphDescriptor, GraphPredictor};
+use crate::mean::MeanPredictor;
+use crate::observations::Observations;
+use crate::posterior::Posterior;
+use crate::precision::ResidualPrecision;
+use crate::spread::SpreadPredictor;
+
+/// An estimate with the law of its error.
+#[derive(Debug, Clone)]
+pub struct Belief {
+    /// The estimate, `num_nodes` normalised values.
+    pub mean: Vec<f64>,
+    /// Standard deviation of its error in every cell.
+    pub std: Vec<f64>,
+    /// How errors over their standard deviation go together.
+    pub precision: ResidualPrecision,
+}
+
+/// Makes a belief of measurements.
+pub trait BeliefModel: Send + Sync {
+    /// The belief after these measurements; same inputs, same bits.
+    ///
+    /// # Errors
+    /// Those of the networks.
+    fn believe(&self, context: &Context, observations: &Observations) -> Result<Belief>;
+
+    /// Network evaluations of one belief.
+    fn network_calls(&self) -> u64;
+}
+
+/// tau, lambda and kappa^2 that make a precision of a predicted graph.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PrecisionScale {
+    /// tau of Eq. 8.
+    pub residual_precision: f64,
+    /// lambda of Eq. 8.
+    pub graph_coupling: f64,
+    /// kappa^2 of a precision of second order; none: first order.
+    pub kappa_squared: Option<f64>,
+}
+
+/// Where the coupling of errors comes from.
+#[derive(Clone)]
+pub enum ErrorCoupling {
+    /// The same whatever is measured.
+    Fixed(ResidualPrecision),
+    /// Predicted from the estimate, its spread and the number of measurements.
+    Predicted(Arc<dyn GraphPredictor>, PrecisionScale),
+}
+
+/// A belief from a mean network, its spread network and a graph.
+pub struct NetworkBelief {
+    mean: Arc<dyn MeanPredictor>,
+    spread: Arc<dyn SpreadPredictor>,
+    coupling: ErrorCoupling,
+}
+
+impl NetworkBelief {
+    /// A belief by these networks.
+    pub fn new(mean: Arc<dyn MeanPredictor>, spread: Arc<dyn SpreadPredictor>, coupling: ErrorCoupling) -> Self {
+        Self { mean, spread, coupling }
+    }
+}
+
+impl BeliefModel for NetworkBelief {
+    fn believe(&self, context: &Context, observations: &Observations) -> Result<Belief> {
+        let mean = self.mean.predict(context, observations)?;
+        let std = self.spread.predict_std(context, observations, &mean)?;
+        let precision = match &self.coupling {
+            ErrorCoupling::Fixed(precision) => precision.clone(),
+            ErrorCoupling::Predicted(graph, scale) => {
+                let num_measured = observations.len();
+                let descriptor = GraphDescriptor { context, prior_mean: &mean, prior_std: &std, num_measured };
+                let conductances = graph.predict(&descriptor)?;
+                let PrecisionScale { residual_precision, graph_coupling, kappa_squared } = *scale;
+                match kappa_squared {
+                    Some(kappa_squared) => ResidualPrecision::second_order(
+                        conductances,
+                        residual_precision,
+                        graph_coupling,
+                        kappa_squared,
+                    )?,
+                    None => ResidualPrecision::new(conductances, residual_precision, graph_coupling)?,
+                }
+            }
+        };
+        Ok(Belief { mean, std, precision })
+    }
+
+    fn network_calls(&self) -> u64 {
+        2 + u64::from(matches!(self.coupling, ErrorCoupling::Predicted(..)))
+    }
+}
+
+/// The belief of a session: made again whenever the measurements have come closer by a stated factor.
+pub struct BeliefCache {
+    model: Arc<dyn BeliefModel>,
+    spacing_ratio: f64,
+    latest: Option<Weighed>,
+    network_calls: u64,
+}
+
+/// A belief with the weights that follow from it.
+struct Weighed {
+    num_measured: usize,
+    belief: Belief,
+    weights: Vec<f64>,
+}
+
+impl BeliefCache {
+    /// A cache that makes a new belief once the [spacing](measurement_spacing) of the measurements has fallen to
+    /// `spacing_ratio` of that of the last; 1 makes one at every change.
+    ///
+    /// # Errors
+    /// `InvalidInput` unless `0 < spacing_ratio <= 1`.
+    pub fn new(model: Arc<dyn BeliefModel>, spacing_ratio: f64) -> Result<Self> {
+        if !(spacing_ratio > 0.0 && spacing_ratio <= 1.0) {
+            return Err(BeliefError::Ratio { spacing_ratio }.into());
+        }
+        Ok(Self { model, spacing_ratio, latest: None, network_calls: 0 })
+    }
+
+    /// Network evaluations made so far.
+    pub fn network_calls(&self) -> u64 {
+        self.network_calls
+    }
+
+    /// The belief for a state of the measurements.
+    ///
+    /// # Errors
+    /// Those of the model; `ShapeMismatch` or `NonFinite` if its maps do not fit the scene.
+    pub fn refresh(&mut self, context: &Context, observations: &Observations) -> Result<&Belief> {
+        let num_valid = context.valid().num_valid();
+        let spacing = |num_measured| measurement_spacing(num_valid, num_measured);
+        let (ratio, now) = (self.spacing_ratio, spacing(observations.len()));
+        let fresh =
+            |latest: &Weighed| latest.num_measured == observations.len() || now > ratio * spacing(latest.num_measured);
+        if !self.latest.as_ref().is_some_and(fresh) {
+            let belief = self.model.believe(context, observations)?;
+            self.network_calls += self.model.network_calls();
+            let weights = error_weights(context, observations, &belief)?;
+            self.latest = Some(Weighed { num_measured: observations.len(), belief, weights });
+        }
+        Ok(&self.latest.as_ref().expect("made above").belief)
+    }
+
+    /// The weight of every cell: see [`error_weights`].
+    ///
+    /// # Panics
+    /// If no belief was made.
+    #[track_caller]
+    pub fn weights(&self) -> &[f64] {
+        &self.latest.as_ref().expect("a belief was made").weights
+    }
+}
+
+/// The weights under which the graph's risk is the sum of the squared errors: `std_j^2 / Sigma_jj` for valid cells, with the
+/// posterior covariance Sigma of the graph given the measurements of the belief.
+///
+/// The errors are modelled as `S z`, `z` with the graph's posterior correlation at the time of the belief and `S_jj = std_j`.
+/// Measuring cell i then lowers the sum of their variances by `sum_j (std_j^2 / Sigma_jj) Sigma_ij^2 / Sigma_ii`: the
+/// utility of Eq. 15 with these weights, for measurements without noise.
+///
+/// # Errors
+/// `ShapeMismatch` or `NonFinite` if the standard deviations do not fit the scene; those of the factorisation.
+pub fn error_weights(context: &Context, observations: &Observations, belief: &Belief) -> Result<Vec<f64>> {
+    let num_nodes = context.grid().num_nodes();
+    if belief.std.len() != num_nodes {
+        return Err(BeliefError::Length { found: belief.std.len(), num_nodes }.into());
+    }
+    let variances = Posterior::new(&belief.precision, observations)?.variances()?;
+    let mut weights = vec![0.0; num_nodes];
+    for node in context.valid().nodes() {
+        let std = belief.std[node];
+        if !(std.is_finite() && std >= 0.0) {
+            return Err(BeliefError::Std { node, std }.into());
+        }
+        if !observations.contains(node) {
+            weights[node] = std * std / variances[node];
+        }
+    }
+    Ok(weights)
+}
+
+#[derive(Debug, ThisError)]
+enum BeliefError {
+    #[error("spacing ratio {spacing_ratio} is not allowed: above 0, at most 1")]
+    Ratio { spacing_ratio: f64 },
+    #[error("{found} standard deviations for a scene of {num_nodes} cells")]
+    Length { found: usize, num_nodes: usize },
+    #[error("the standard deviation of node {node} is {std}, it must be finite and >= 0")]
+    Std { node: usize, std: f64 },
+}
+
+impl ErrorDetail for BeliefError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Ratio { .. } => ErrorKind::InvalidInput,
+            Self::Length { .. } => ErrorKind::ShapeMismatch,
+            Self::Std { .. } => ErrorKind::NonFinite,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Conductances;
+    use crate::grid::Grid;
+    use crate::observations::Observation;
+
+    /// A belief whose std is 1 / (1 + measurements).
+    struct Counted;
+
+    impl BeliefModel for Counted {
+        fn believe(&self, context: &Context, observations: &Observations) -> Result<Belief> {
+            let num_nodes = context.grid().num_nodes();
+            let graph = Conductances::from_logits(&vec![0.0; 4 * num_nodes], context.valid())?;
+            let precision = ResidualPrecision::new(graph, 0.5, 1.0)?;
+            let std = vec![1.0 / (1.0 + observations.len() as f64); num_nodes];
+            Ok(Belief { mean: vec![0.0; num_nodes], std, precision })
+        }
+
+        fn network_calls(&self) -> u64 {
+            3
+        }
+    }
+
+    fn measured(context: &Context, count: usize) -> Observations {
+        let mut observations = Observations::none(context.grid());
+        let values: Vec<_> =
+            (0..count).map(|node| Observation { node: 2 * node, value: 0.1, noise_std: 1e-3 }).collect();
+        observations.add(context.valid(), &values).unwrap();
+        observations
+    }
+
+    #[test]
+    fn belief_is_made_again_when_the_spacing_has_fallen_and_not_before() {
+        let context = Context::empty(Grid::new(8, 8).unwrap());
+        let mut cache = BeliefCache::new(Arc::new(Counted), 0.7).unwrap();
+        // Spacing falls as 1 / sqrt(1 + n): to 0.7 of that of 0 at 2, of that of 2 at 6 measurements.
+        for (count, std, calls) in [(0, 1.0, 3), (1, 1.0, 3), (2, 1.0 / 3.0, 6), (5, 1.0 / 3.0, 6), (6, 1.0 / 7.0, 9)] {
+            let found = cache.refresh(&context, &measured(&context, count)).unwrap().std[0];
+            assert_eq!((found, cache.network_calls()), (std, calls), "{count}");
+        }
+    }
+
+    #[test]
+    fn theory_weighted_utility_is_the_drop_of_the_errors_variance() {
+        // E = S R S with R the correlation of Sigma; measuring i exactly leaves E - E_i E_i' / E_ii.
+        let context = Context::empty(Grid::new(4, 5).unwrap());
+        let observations = measured(&context, 3);
+        let mut belief = Counted.believe(&context, &observations).unwrap();
+        belief.std = (0..20).map(|node| 0.1 + 0.03 * node as f64).collect();
+        let posterior = Posterior::new(&belief.precision, &observations).unwrap();
+        let weights = error_weights(&context, &observations, &belief).unwrap();
+        let column = |node: usize| posterior.covariance_column(node).unwrap();
+        let variances = posterior.variances().unwrap();
+        for measured in [1, 7, 19] {
+            let sigma = column(measured);
+            let utility: f64 =
+                (0..20).map(|node| weights[node] * sigma[node] * sigma[node]).sum::<f64>() / sigma[measured];
+            let error = |node: usize| belief.std[node] * sigma[node] / (variances[node] * variances[measured]).sqrt();
+            let unmeasured = (0..20).filter(|node| !observations.contains(*node));
+            let drop: f64 = unmeasured.map(|node| error(node) * error(node)).sum();
+            assert!((utility - drop).abs() < 1e-9 * drop, "{measured}: {utility} {drop}");
+        }
+    }
+
+    #[test]
+    fn bad_ratio_and_bad_std_are_refused() {
+        for ratio in [0.0, 1.5, f64::NAN] {
+            assert_eq!(BeliefCache::new(Arc::new(Counted), ratio).err().unwrap().kind(), ErrorKind::InvalidInput);
+        }
+        let context = Context::empty(Grid::new(4, 5).unwrap());
+        let none = Observations::none(context.grid());
+        let good = Counted.believe(&context, &none).unwrap();
+        let with = |std| error_weights(&context, &none, &Belief { std, ..good.clone() }).unwrap_err().kind();
+        assert_eq!(with(vec![1.0; 19]), ErrorKind::ShapeMismatch);
+        assert_eq!(with(vec![f64::NAN; 20]), ErrorKind::NonFinite);
+    }
+}
