@@ -14,6 +14,7 @@ mod ddnm;
 mod ddpm;
 mod diffpir;
 mod dps;
+pub(crate) mod entries;
 mod error;
 mod fps;
 mod ranking;

@@ -41,6 +41,7 @@ mod scorer;
 mod seed;
 mod session;
 mod solve;
+mod spread;
 mod symmetry;
 mod tiles;
 mod utility;
@@ -88,6 +89,7 @@ pub use scorer::{AcquisitionState, Scorer, ZeroScorer, calibrated_score, normali
 pub use seed::{SeedTree, Stream};
 pub use session::{AcquisitionModel, AcquisitionSession, RoundRecord, SessionSettings, run_to_end};
 pub use solve::{Arithmetic, MeanSolver, SolveInfo, Stop};
+pub use spread::SpreadPredictor;
 pub use symmetry::{Symmetry, SymmetrySet};
 pub use tiles::{HaloChoice, HaloSearch, Tiling};
 pub use utility::{UtilityMethod, UtilityMoments};
