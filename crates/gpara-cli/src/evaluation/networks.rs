@@ -62,7 +62,7 @@ impl Networks for SourcedNetworks<'_> {
 /// Mean -0.2, standard deviation of about 0.3 and a correlation length of some cells.
 fn toy_denoiser(context: &Context) -> Result<ScheduledDenoiser> {
     let flat = vec![0.0; context.grid().num_nodes()];
-    let descriptor = GraphDescriptor { context, prior_mean: &flat, prior_std: &flat };
+    let descriptor = GraphDescriptor { context, prior_mean: &flat, prior_std: &flat, num_measured: 0 };
     let precision = ResidualPrecision::new(UniformGraph.predict(&descriptor)?, 0.5, 10.0)?;
     let schedule = NoiseSchedule::ddpm();
     let mean = vec![-0.2; context.grid().num_nodes()];
