@@ -10,6 +10,7 @@ mod dense_oracle;
 
 mod acquisition;
 mod affine;
+mod card;
 mod closed_form;
 mod guided;
 mod particles;
