@@ -25,6 +25,7 @@ pub enum SpreadScore {
 pub enum BatchChoice {
     /// The best at once.
     #[default]
+    #[serde(rename = "topk")]
     TopK,
     /// One after the other, the samples conditioned on those before.
     Deflate,
