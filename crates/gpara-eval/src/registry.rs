@@ -57,7 +57,8 @@ impl MethodScene<'_> {
     /// None for a context that was checked.
     pub fn plain_precision(&self) -> Result<ResidualPrecision> {
         let flat = vec![0.0; self.context.grid().num_nodes()];
-        let descriptor = GraphDescriptor { context: self.context, prior_mean: &flat, prior_std: &flat };
+        let descriptor =
+            GraphDescriptor { context: self.context, prior_mean: &flat, prior_std: &flat, num_measured: 0 };
         ResidualPrecision::new(UniformGraph.predict(&descriptor)?, 0.0625, 0.8)
     }
 

@@ -19,7 +19,7 @@ struct Toy {
 impl Networks for Toy {
     fn denoiser(&self, _name: &str, context: &Context) -> Result<ScheduledDenoiser> {
         let flat = vec![0.0; context.grid().num_nodes()];
-        let descriptor = GraphDescriptor { context, prior_mean: &flat, prior_std: &flat };
+        let descriptor = GraphDescriptor { context, prior_mean: &flat, prior_std: &flat, num_measured: 0 };
         let precision = ResidualPrecision::new(UniformGraph.predict(&descriptor)?, 0.5, 10.0)?;
         let schedule = NoiseSchedule::ddpm();
         Ok((Arc::new(GaussianDenoiser::new(flat, precision, schedule.clone())?), schedule))

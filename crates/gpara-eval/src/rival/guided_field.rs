@@ -53,7 +53,7 @@ impl Default for FieldSettings {
 
 fn conductances(scene: &MethodScene<'_>, picture_scale: Option<f64>) -> Result<Conductances> {
     let flat = vec![0.0; scene.context.grid().num_nodes()];
-    let descriptor = GraphDescriptor { context: scene.context, prior_mean: &flat, prior_std: &flat };
+    let descriptor = GraphDescriptor { context: scene.context, prior_mean: &flat, prior_std: &flat, num_measured: 0 };
     match picture_scale {
         Some(scale) => {
             let luminance = luminance(scene.context).ok_or(FieldError::NoPicture)?;
