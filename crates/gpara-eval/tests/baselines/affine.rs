@@ -111,7 +111,7 @@ pub(crate) fn sample(steps: &[NoisyMap], stream: &mut Stream) -> Vec<f64> {
     stream.fill_normal(&mut state);
     for step in steps {
         state = apply(step, &state);
-        (0..step.unused).for_each(|_| drop(stream.normal()));
+        stream.fill_normal(&mut vec![0.0; step.unused]);
         if step.draws {
             state.iter_mut().zip(&step.noise).for_each(|(value, std)| *value += std * stream.normal());
         }

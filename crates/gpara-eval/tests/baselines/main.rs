@@ -8,6 +8,12 @@ mod affine_chain;
 #[path = "../../../gpara/tests/dense_oracle/mod.rs"]
 mod dense_oracle;
 
+mod acquisition;
 mod affine;
 mod closed_form;
+mod guided;
+mod particles;
+mod seeds_and_settings;
+mod toys;
+mod traps;
 mod world;
