@@ -110,7 +110,7 @@ impl Harness {
             failed: Mutex::default(),
         };
         let jobs = plan.jobs.clamp(1, work.len().max(1));
-        let memory = if jobs == 1 { PeakMemory::Measured } else { PeakMemory::Unknown };
+        let memory = if plan.jobs == 1 { PeakMemory::Measured } else { PeakMemory::Unknown };
         let next = AtomicUsize::new(0);
         let (seed, task) = (self.seed, plan.task);
         // Plain threads, not rayon's: a worker that waits inside one scene would take up another one in the middle of it.
