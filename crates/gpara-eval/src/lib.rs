@@ -35,6 +35,7 @@ pub use methods::standard;
 pub use networks::{CountedNetworks, Networks, NoNetworks, ScheduledDenoiser};
 pub use peak_memory::PeakMemory;
 pub use pivot::{Pivot, PivotColumn, PivotConfig, PivotRow, ScatterConfig, ScatterPoint};
+pub use policy::local_reducibility::LocalReducibility;
 pub use registry::{BuildPolicy, BuildReconstructor, MethodScene, PolicyEntry, ReconstructorEntry, Registry, Settings};
 pub use runner::{MAX_BATCH, MethodRun, SceneRunner};
 pub use scene::Scene;
