@@ -118,7 +118,8 @@ impl ResultTable<'_> {
                 });
             }
             if with_rival {
-                cells.push(compared.map_or_else(String::new, |(rival, compared)| difference(&rival, compared)));
+                let shown = compared.filter(|_| first.is_some());
+                cells.push(shown.map_or_else(String::new, |(rival, compared)| difference(&rival, compared)));
             }
             let mean = |number: &str| summary(self.cases, &row.method, number).map(|found| found.mean);
             cells.push(mean("network_calls").map_or_else(String::new, |calls| format!("{calls:.0}")));

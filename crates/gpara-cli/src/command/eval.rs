@@ -1,5 +1,6 @@
 //! `gpara eval`: methods over a data set, paired and resumable, into tables.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -39,6 +40,9 @@ pub(crate) struct EvalArguments {
     /// Only the first scenes
     #[arg(long)]
     limit: Option<usize>,
+    /// Only these methods, by the first part of their names
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
     /// Scenes that run at once; peak memory is measured with 1 only [default: all cores]
     #[arg(long)]
     jobs: Option<usize>,
@@ -49,7 +53,7 @@ pub(crate) struct EvalArguments {
     #[arg(long)]
     weights: Option<PathBuf>,
     /// Run nothing: write the tables of recorded results, FROM/CONFIG.jsonl.gz for each configuration
-    #[arg(long, conflicts_with_all = ["data", "limit", "jobs", "weights"])]
+    #[arg(long, conflicts_with_all = ["data", "limit", "only", "jobs", "weights"])]
     from: Option<PathBuf>,
     /// Also write the numbers that the tables show to RECORD/CONFIG.jsonl.gz, small enough to keep
     #[arg(long, conflicts_with = "from")]
@@ -71,7 +75,7 @@ pub(crate) fn run(arguments: &EvalArguments, console: Console) -> Outcome {
         return Err(Failure::input("several configurations are given", "run one at a time, or give --from"));
     };
     let config = EvalConfig::read(path, &overrides(arguments)?)?;
-    let methods = config.methods()?;
+    let methods = selected(config.methods()?, &arguments.only)?;
     let registry = registry();
     for method in &methods {
         registry.reconstructor(&method.reconstructor)?;
@@ -133,6 +137,21 @@ pub(crate) fn run(arguments: &EvalArguments, console: Console) -> Outcome {
     }
     console.data(if console.json { &summary } else { &text });
     refuse_failures(&failed)
+}
+
+/// The methods whose names begin with one of `only`; all if that is empty.
+fn selected(methods: Vec<Method>, only: &[String]) -> Outcome<Vec<Method>> {
+    let belongs = |method: &Method, name: &str| method.name.split('/').next() == Some(name);
+    if let Some(name) = only.iter().find(|name| !methods.iter().any(|method| belongs(method, name))) {
+        let known: BTreeSet<&str> = methods.iter().filter_map(|method| method.name.split('/').next()).collect();
+        let known: Vec<&str> = known.into_iter().collect();
+        return Err(Failure::input(
+            format!("--only {name}: the evaluation has no such method, it has {}", known.join(", ")),
+            "names are the `name` of [[method]]",
+        ));
+    }
+    let wanted = |method: &Method| only.is_empty() || only.iter().any(|name| belongs(method, name));
+    Ok(methods.into_iter().filter(wanted).collect())
 }
 
 /// A case that this build cannot run is told and no failure of the run; any other failed case is.

@@ -76,6 +76,7 @@ fn values_of_the_command_line_reach_the_run_and_wrong_ones_are_refused() {
         ("--out b --set method.linear.policy=randm", "policy `randm` is not known"),
         ("--out b --set seed=one", "invalid type"),
         ("--out b --data nowhere", "nowhere"),
+        ("--out b --only kriging", "it has linear"),
     ] {
         let refused = run(more);
         assert_eq!(refused.code, 2, "{more}");
