@@ -44,7 +44,7 @@ fn smoke_runs_every_method_and_resumes_with_nothing_to_do() {
         assert!(folder.path().join("out").join(name).exists(), "{name}");
     }
     let table = std::fs::read_to_string(folder.path().join("out/table.md")).unwrap();
-    assert!(table.contains("not run: it is not built") && table.contains("than `gaussian/random-24`"), "{table}");
+    assert!(table.contains("not run: it is not built") && table.contains("to `gaussian/random-24`"), "{table}");
 
     let lines = std::fs::read_to_string(folder.path().join("out/results.jsonl")).unwrap();
     gpara(folder.path(), &command).success();
