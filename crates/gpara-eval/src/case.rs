@@ -1,7 +1,7 @@
 //! One line of a results file: what one method reached on one scene, and what it was made with.
 
-use std::collections::BTreeMap;
-use std::io::Read;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use gpara::{ErrorDetail, ErrorKind, Result};
@@ -42,6 +42,14 @@ impl Case {
         (&self.method, &self.scene, self.repeat)
     }
 
+    /// The case with some of its numbers only, to five significant digits: what is kept in the repository.
+    #[must_use]
+    pub fn thinned(&self, numbers: &BTreeSet<String>) -> Self {
+        let rounded = |value: f64| format!("{value:.4e}").parse().unwrap_or(value);
+        let kept = self.values.iter().filter(|(name, _)| numbers.contains(*name));
+        Self { values: kept.map(|(name, &value)| (name.clone(), rounded(value))).collect(), ..self.clone() }
+    }
+
     /// The line of a results file, with its end.
     pub fn line(&self) -> String {
         serde_json::to_string(self).expect("a case is plain numbers and strings") + "\n"
@@ -50,8 +58,8 @@ impl Case {
 
 /// Hash of everything that decides a method's numbers, seed, code and weights aside.
 pub(crate) fn settings_hash(method: &Method, task: Task, data: &str) -> String {
-    // How often a scene is run does not change any run.
-    let method = Method { repeats: 1, ..method.clone() };
+    // How often a scene is run, and how many are, does not change any run.
+    let method = Method { repeats: 1, first: None, ..method.clone() };
     let text = serde_json::to_string(&(method, task, data)).expect("settings are plain numbers and strings");
     Sha256::digest(text.as_bytes())[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -80,6 +88,13 @@ pub fn read_cases(path: &Path) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
+/// The lines of a `.jsonl.gz` file; the same cases give the same bytes.
+pub fn compressed_lines(cases: &[Case]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    cases.iter().for_each(|case| encoder.write_all(case.line().as_bytes()).expect("memory takes any bytes"));
+    encoder.finish().expect("memory takes any bytes")
+}
+
 #[derive(Debug, ThisError)]
 enum CaseError {
     #[error("cannot read results file {path}")]
@@ -101,5 +116,34 @@ impl ErrorDetail for CaseError {
             Self::Io { .. } => None,
             Self::Line { .. } => Some("give another --out folder, or remove the file".into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::tests::case;
+
+    #[test]
+    fn recorded_lines_come_back_with_five_digits_and_the_wanted_numbers() {
+        let mut full = case("m", "s", "rmse", 0.123_456_789);
+        full.values.insert("mae".into(), 1.0);
+        let thin = full.thinned(&BTreeSet::from(["rmse".to_owned()]));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.jsonl.gz");
+        std::fs::write(&path, compressed_lines(&[thin])).unwrap();
+        let found = read_cases(&path).unwrap();
+        assert_eq!(found[0].values, BTreeMap::from([("rmse".to_owned(), 0.12346)]));
+        assert_eq!(found[0].key(), full.key());
+    }
+
+    #[test]
+    fn line_that_is_no_case_is_refused_with_its_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.jsonl");
+        std::fs::write(&path, case("m", "s", "rmse", 1.0).line() + "{}\n").unwrap();
+        let error = read_cases(&path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Incompatible);
+        assert!(error.to_string().contains("line 2"), "{error}");
     }
 }

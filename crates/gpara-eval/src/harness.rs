@@ -92,12 +92,16 @@ impl Harness {
     pub fn run(&mut self, plan: &Plan<'_>, on_case: &OnCase<'_>) -> Result<Vec<FailedCase>> {
         self.check_done(plan)?;
         let done: HashSet<(&str, &str, u32)> = self.done.iter().map(Case::key).collect();
-        let missing = |scene: &Scene| -> Vec<(&Method, u32)> {
-            let cases = plan.methods.iter().flat_map(|method| (0..method.repeats).map(move |repeat| (method, repeat)));
+        let missing = |place: usize, scene: &Scene| -> Vec<(&Method, u32)> {
+            let methods = plan.methods.iter().filter(|method| method.first.is_none_or(|first| place < first));
+            let cases = methods.flat_map(|method| (0..method.repeats).map(move |repeat| (method, repeat)));
             cases.filter(|(method, repeat)| !done.contains(&(&method.name, &scene.id, *repeat))).collect()
         };
-        let work: Vec<(&Scene, Vec<(&Method, u32)>)> =
-            plan.scenes.iter().map(|scene| (scene, missing(scene))).filter(|(_, cases)| !cases.is_empty()).collect();
+        let scenes = plan.scenes.iter().enumerate();
+        let work: Vec<(&Scene, Vec<(&Method, u32)>)> = scenes
+            .map(|(place, scene)| (scene, missing(place, scene)))
+            .filter(|(_, cases)| !cases.is_empty())
+            .collect();
         let file = OpenOptions::new().append(true).open(&self.path);
         let sink = Sink {
             path: &self.path,
@@ -106,7 +110,7 @@ impl Harness {
             failed: Mutex::default(),
         };
         let jobs = plan.jobs.clamp(1, work.len().max(1));
-        let memory = if jobs == 1 { PeakMemory::Measured } else { PeakMemory::Unknown };
+        let memory = if plan.jobs == 1 { PeakMemory::Measured } else { PeakMemory::Unknown };
         let next = AtomicUsize::new(0);
         let (seed, task) = (self.seed, plan.task);
         // Plain threads, not rayon's: a worker that waits inside one scene would take up another one in the middle of it.

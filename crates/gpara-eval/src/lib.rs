@@ -8,11 +8,13 @@
 
 pub mod baseline;
 mod case;
+mod chart;
 mod harness;
 mod method;
 mod methods;
 mod networks;
 mod peak_memory;
+mod pivot;
 mod policy;
 mod registry;
 mod rival;
@@ -25,12 +27,15 @@ mod statistics;
 mod table;
 mod task;
 
-pub use case::{Case, read_cases};
+pub use case::{Case, compressed_lines, read_cases};
+pub use chart::{Chart, Curve};
 pub use harness::{CODE_VERSION, FailedCase, Harness, OnCase, Plan};
 pub use method::{Method, MethodConfig, OneOrMany, PolicyChoice};
 pub use methods::standard;
 pub use networks::{CountedNetworks, Networks, NoNetworks, ScheduledDenoiser};
 pub use peak_memory::PeakMemory;
+pub use pivot::{Pivot, PivotColumn, PivotConfig, PivotRow, ScatterConfig, ScatterPoint};
+pub use policy::local_reducibility::LocalReducibility;
 pub use registry::{BuildPolicy, BuildReconstructor, MethodScene, PolicyEntry, ReconstructorEntry, Registry, Settings};
 pub use runner::{MAX_BATCH, MethodRun, SceneRunner};
 pub use scene::Scene;
@@ -39,3 +44,8 @@ pub use similarity::structural_similarity;
 pub use statistics::{Comparison, Summary, compare};
 pub use table::{CSV_HEADER, ResultTable, TableConfig, TableRow};
 pub use task::Task;
+
+/// The page, so that its example is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/add-a-method.md")]
+struct AddAMethod;

@@ -52,6 +52,9 @@ pub struct MethodConfig {
     /// Runs of each scene with seeds of their own.
     #[serde(default = "one")]
     pub repeats: u32,
+    /// Only so many scenes, from the first: for methods that take very long.
+    #[serde(default)]
+    pub first: Option<usize>,
 }
 
 fn one() -> u32 {
@@ -86,6 +89,8 @@ pub struct Method {
     pub total_calls: Option<u64>,
     /// Runs of each scene.
     pub repeats: u32,
+    /// Only so many scenes, from the first.
+    pub first: Option<usize>,
 }
 
 impl MethodConfig {
@@ -104,6 +109,7 @@ impl MethodConfig {
                 acquisition_calls: self.acquisition_calls,
                 total_calls: self.total_calls,
                 repeats: self.repeats,
+                first: self.first,
             }
         };
         match (&self.policy, &self.budget) {
@@ -125,6 +131,11 @@ impl MethodConfig {
 }
 
 impl Method {
+    /// The same method under a longer name, for another set of scenes.
+    pub fn renamed(&self, suffix: &str) -> Self {
+        Self { name: format!("{}{suffix}", self.name), ..self.clone() }
+    }
+
     /// The reconstructor's settings.
     pub(crate) fn reconstructor_settings(&self) -> Settings {
         Settings(self.settings.clone())

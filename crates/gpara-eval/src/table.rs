@@ -74,15 +74,13 @@ impl ResultTable<'_> {
     /// than `against` is bold.
     pub fn markdown(&self) -> String {
         let TableConfig { numbers, rows, .. } = self.config;
-        let with_paper = rows.iter().any(|row| !row.paper.is_empty());
+        let num_paper = rows.iter().map(|row| row.paper.len()).max().unwrap_or(0);
         let with_reference = rows.iter().any(|row| !row.reference.is_empty());
         let with_reach = rows.iter().any(|row| row.reach.is_some());
         let with_rival = rows.iter().any(|row| self.comparison(row).is_some());
         let mut head = vec!["method".to_owned(), "scenes".to_owned()];
         head.extend(numbers.iter().map(|number| heading(number).to_owned()));
-        if with_paper {
-            head.extend(numbers.iter().map(|number| format!("paper, other data: {}", heading(number))));
-        }
+        head.extend(numbers.iter().take(num_paper).map(|number| format!("paper, other data: {}", heading(number))));
         head.extend(with_reference.then(|| "our reference".to_owned()));
         head.extend(with_reach.then(|| "goal".to_owned()));
         head.extend(with_rival.then(|| "difference, 95 % interval, wins".to_owned()));
@@ -107,9 +105,7 @@ impl ResultTable<'_> {
                     None => String::new(),
                 });
             }
-            if with_paper {
-                cells.extend((0..numbers.len()).map(|place| row.paper.get(place).cloned().unwrap_or_default()));
-            }
+            cells.extend((0..num_paper).map(|place| row.paper.get(place).cloned().unwrap_or_default()));
             if with_reference {
                 cells.push(row.reference.clone());
             }
@@ -122,7 +118,8 @@ impl ResultTable<'_> {
                 });
             }
             if with_rival {
-                cells.push(compared.map_or_else(String::new, |(rival, compared)| difference(&rival, compared)));
+                let shown = compared.filter(|_| first.is_some());
+                cells.push(shown.map_or_else(String::new, |(rival, compared)| difference(&rival, compared)));
             }
             let mean = |number: &str| summary(self.cases, &row.method, number).map(|found| found.mean);
             cells.push(mean("network_calls").map_or_else(String::new, |calls| format!("{calls:.0}")));
@@ -156,7 +153,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
-fn line(cells: &[String]) -> String {
+pub(crate) fn line(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
@@ -171,7 +168,7 @@ fn difference(rival: &str, compared: Option<Comparison>) -> String {
 }
 
 /// Four significant decimals for errors, fewer for large numbers.
-fn digits(value: f64) -> String {
+pub(crate) fn digits(value: f64) -> String {
     match value.abs() {
         large if large >= 100.0 => format!("{value:.0}"),
         middle if middle >= 10.0 => format!("{value:.1}"),
@@ -180,7 +177,7 @@ fn digits(value: f64) -> String {
     }
 }
 
-fn heading(number: &str) -> &str {
+pub(crate) fn heading(number: &str) -> &str {
     match number {
         "rmse" => "RMSE",
         "mae" => "MAE",

@@ -1,5 +1,7 @@
 //! The harness from outside: pairing, resuming, refusing, counting.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic, and helpers of tests are not marked as tests")]
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

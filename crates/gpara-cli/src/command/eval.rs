@@ -1,18 +1,22 @@
 //! `gpara eval`: methods over a data set, paired and resumable, into tables.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
 use gpara::ErrorKind;
-use gpara_eval::{Case, FailedCase, Harness, Plan, read_cases};
+use gpara_eval::{Case, FailedCase, Harness, Method, Plan, compressed_lines, read_cases};
+use gpara_tasks::field::write_whole;
 
 use crate::console::{Console, aligned};
-use crate::evaluation::{EvalConfig, Override, Page, SourcedNetworks, failures, load_scenes, registry, summary_json};
+use crate::evaluation::{
+    EvalConfig, Override, Page, Pictures, SourcedNetworks, failures, load_scenes, registry, summary_json,
+};
 use crate::failure::{Failure, Outcome};
-use crate::model_source::{CachedSource, EmbeddedSource, FolderSource, ModelSource};
+use crate::model_source::{CachedSource, EmbeddedSource, ModelSource};
 use crate::output_folder::OutputFolder;
-use gpara_tasks::field::write_whole;
+use crate::results::png_bytes;
 
 /// Compare methods over a data set and write tables
 ///
@@ -36,6 +40,9 @@ pub(crate) struct EvalArguments {
     /// Only the first scenes
     #[arg(long)]
     limit: Option<usize>,
+    /// Only these methods, by the first part of their names
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
     /// Scenes that run at once; peak memory is measured with 1 only [default: all cores]
     #[arg(long)]
     jobs: Option<usize>,
@@ -46,8 +53,11 @@ pub(crate) struct EvalArguments {
     #[arg(long)]
     weights: Option<PathBuf>,
     /// Run nothing: write the tables of recorded results, FROM/CONFIG.jsonl.gz for each configuration
-    #[arg(long, conflicts_with_all = ["data", "limit", "jobs", "weights"])]
+    #[arg(long, conflicts_with_all = ["data", "limit", "only", "jobs", "weights"])]
     from: Option<PathBuf>,
+    /// Also write the numbers that the tables show to RECORD/CONFIG.jsonl.gz, small enough to keep
+    #[arg(long, conflicts_with = "from")]
+    record: Option<PathBuf>,
     /// List the methods a configuration can name
     #[arg(long)]
     methods: bool,
@@ -65,42 +75,54 @@ pub(crate) fn run(arguments: &EvalArguments, console: Console) -> Outcome {
         return Err(Failure::input("several configurations are given", "run one at a time, or give --from"));
     };
     let config = EvalConfig::read(path, &overrides(arguments)?)?;
-    let methods = config.methods()?;
+    let methods = selected(config.methods()?, &arguments.only)?;
     let registry = registry();
     for method in &methods {
         registry.reconstructor(&method.reconstructor)?;
         method.policy.as_ref().map(|policy| registry.policy(&policy.name)).transpose()?;
     }
-    let scenes = load_scenes(&config.data)?;
-    console.log(&format!("{} methods on {} scenes", methods.len(), scenes.len()));
     let models = models(arguments);
     let networks = SourcedNetworks::new(&*models, config.data.task);
     let mut output = OutputFolder::open(&arguments.out)?;
     let mut harness = Harness::open(&arguments.out.join("results.jsonl"), config.seed)?;
-    let data = config.data.fingerprint();
+    let pictures = Pictures::new(config.pictures.as_ref());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let plan = Plan {
-        registry: &registry,
-        networks: &networks,
-        task: config.data.task,
-        methods: &methods,
-        data: &data,
-        scenes: &scenes,
-        jobs: arguments.jobs.unwrap_or(cores),
-    };
-    let started = Instant::now();
-    let progress = console.progress((methods.len() * scenes.len()) as u64, "cases");
-    let failed = harness.run(&plan, &|case, _| {
-        progress.set_message(case.method.clone());
-        progress.inc(1);
-    })?;
-    progress.finish_and_clear();
-    let cases = harness.cases(&scenes);
-    console.log(&format!("{} cases, {:.1} s", cases.len(), started.elapsed().as_secs_f64()));
+    let (mut all_scenes, mut failed) = (Vec::new(), Vec::new());
+    for (suffix, data) in config.scene_sets() {
+        let scenes = load_scenes(&data)?;
+        let methods: Vec<Method> = methods.iter().map(|method| method.renamed(&suffix)).collect();
+        console.log(&format!("{} methods on {} scenes {suffix}", methods.len(), scenes.len()));
+        let plan = Plan {
+            registry: &registry,
+            networks: &networks,
+            task: config.data.task,
+            methods: &methods,
+            data: &data.fingerprint(),
+            scenes: &scenes,
+            jobs: arguments.jobs.unwrap_or(cores),
+        };
+        let started = Instant::now();
+        let progress = console.progress((methods.len() * scenes.len()) as u64, "cases");
+        failed.extend(harness.run(&plan, &|case, run| {
+            progress.set_message(case.method.clone());
+            progress.inc(1);
+            pictures.keep(&case.method, &case.scene, run);
+        })?);
+        progress.finish_and_clear();
+        console.log(&format!("{:.1} s", started.elapsed().as_secs_f64()));
+        for (id, image) in pictures.draw(config.data.task, &scenes) {
+            output.write(&format!("scene-{id}{suffix}.png"), &png_bytes(&image))?;
+        }
+        all_scenes.extend(scenes);
+    }
+    let cases = harness.cases(&all_scenes);
     failures(&failed).iter().for_each(|line| console.log(&format!("failed: {line}")));
 
     let page = Page { config: &config, cases: &cases, failed: &failed };
-    let text = page.markdown();
+    let text = page.markdown(".");
+    for (name, svg) in page.figures() {
+        output.write(&name, svg.as_bytes())?;
+    }
     output.write("results.csv", page.csv().as_bytes())?;
     let summary = serde_json::to_string_pretty(&summary_json(&methods, &cases)).expect("plain numbers") + "\n";
     output.write("summary.json", summary.as_bytes())?;
@@ -108,8 +130,28 @@ pub(crate) fn run(arguments: &EvalArguments, console: Console) -> Outcome {
     if let Some(path) = &arguments.table {
         write_whole(path, text.as_bytes())?;
     }
+    if let Some(folder) = &arguments.record {
+        let numbers = config.shown_numbers();
+        let thin: Vec<Case> = cases.iter().map(|case| case.thinned(&numbers)).collect();
+        OutputFolder::open(folder)?.write(&recorded_name(path), &compressed_lines(&thin))?;
+    }
     console.data(if console.json { &summary } else { &text });
     refuse_failures(&failed)
+}
+
+/// The methods whose names begin with one of `only`; all if that is empty.
+fn selected(methods: Vec<Method>, only: &[String]) -> Outcome<Vec<Method>> {
+    let belongs = |method: &Method, name: &str| method.name.split('/').next() == Some(name);
+    if let Some(name) = only.iter().find(|name| !methods.iter().any(|method| belongs(method, name))) {
+        let known: BTreeSet<&str> = methods.iter().filter_map(|method| method.name.split('/').next()).collect();
+        let known: Vec<&str> = known.into_iter().collect();
+        return Err(Failure::input(
+            format!("--only {name}: the evaluation has no such method, it has {}", known.join(", ")),
+            "names are the `name` of [[method]]",
+        ));
+    }
+    let wanted = |method: &Method| only.is_empty() || only.iter().any(|name| belongs(method, name));
+    Ok(methods.into_iter().filter(wanted).collect())
 }
 
 /// A case that this build cannot run is told and no failure of the run; any other failed case is.
@@ -125,15 +167,24 @@ fn refuse_failures(failed: &[FailedCase]) -> Outcome {
 }
 
 fn overrides(arguments: &EvalArguments) -> Outcome<Vec<Override>> {
-    let named = |text: String| text.parse::<Override>().map_err(|message| Failure::input(message, "see --help"));
     let mut overrides = arguments.set.clone();
     if let Some(data) = &arguments.data {
-        overrides.push(named(format!("data.root='{}'", data.display()))?);
+        let text = data.to_str().ok_or_else(|| {
+            Failure::input(format!("--data {}: the path is not UTF-8", data.display()), "rename the folder")
+        })?;
+        overrides.push(Override::new("data.root", toml::Value::String(text.to_owned())));
     }
     if let Some(limit) = arguments.limit {
-        overrides.push(named(format!("data.first={limit}"))?);
+        let limit = i64::try_from(limit)
+            .map_err(|_| Failure::input(format!("--limit {limit} is too large"), "leave it out"))?;
+        overrides.push(Override::new("data.first", toml::Value::Integer(limit)));
     }
     Ok(overrides)
+}
+
+/// The file of a configuration's recorded results.
+fn recorded_name(config: &Path) -> String {
+    format!("{}.jsonl.gz", config.file_stem().unwrap_or_default().to_string_lossy())
 }
 
 /// The page of recorded results, one part a configuration.
@@ -141,13 +192,19 @@ fn write_recorded(arguments: &EvalArguments, folder: &Path, console: Console) ->
     let mut text = String::new();
     for path in &arguments.configs {
         let config = EvalConfig::read(path, &arguments.set)?;
-        let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let mut cases = read_cases(&folder.join(format!("{name}.jsonl.gz")))?;
+        let mut cases = read_cases(&folder.join(recorded_name(path)))?;
         cases.sort_by(|a: &Case, b: &Case| a.key().cmp(&b.key()));
         if !text.is_empty() {
             text.push('\n');
         }
-        text += &Page { config: &config, cases: &cases, failed: &[] }.markdown();
+        let page = Page { config: &config, cases: &cases, failed: &[] };
+        text += &page.markdown("figures");
+        if let Some(folder) = arguments.table.as_ref().and_then(|path| path.parent()) {
+            let mut figures = OutputFolder::open(&folder.join("figures"))?;
+            for (name, svg) in page.figures() {
+                figures.write(&name, svg.as_bytes())?;
+            }
+        }
     }
     if let Some(path) = &arguments.table {
         write_whole(path, text.as_bytes())?;
@@ -175,7 +232,7 @@ fn models(arguments: &EvalArguments) -> Box<dyn ModelSource> {
         #[cfg(feature = "train")]
         Some(folder) => Box::new(CachedSource::new(crate::model_source::TorchSource::new(folder))),
         #[cfg(not(feature = "train"))]
-        Some(folder) => Box::new(CachedSource::new(FolderSource { folder })),
+        Some(folder) => Box::new(CachedSource::new(crate::model_source::FolderSource { folder })),
         None => Box::new(CachedSource::new(EmbeddedSource)),
     }
 }

@@ -1,10 +1,12 @@
 //! The file form of an evaluation: data, methods, tables.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gpara_eval::{Method, MethodConfig, TableConfig, Task};
+use gpara_eval::{Method, MethodConfig, PivotConfig, ScatterConfig, TableConfig, Task};
 use serde::{Deserialize, Serialize};
 
+use super::disturbance::Disturbance;
 use super::overrides::Override;
 use crate::failure::{Failure, Outcome};
 use crate::preset::parse_toml;
@@ -24,9 +26,64 @@ pub(crate) struct EvalConfig {
     /// What is run.
     #[serde(rename = "method")]
     methods: Vec<MethodConfig>,
-    /// What is shown.
+    /// The same methods on changed scenes; their names end in `@NAME`.
+    #[serde(default, rename = "variant")]
+    pub(crate) variants: Vec<VariantConfig>,
+    /// Scenes to draw, by id, with the methods to draw.
+    #[serde(default)]
+    pub(crate) pictures: Option<PictureConfig>,
+    /// Tables with a row a method.
     #[serde(default, rename = "table")]
     pub(crate) tables: Vec<TableConfig>,
+    /// Tables of one number with a row a method and columns of what is varied.
+    #[serde(default, rename = "pivot")]
+    pub(crate) pivots: Vec<PivotConfig>,
+    /// Plots with a point a method.
+    #[serde(default, rename = "scatter")]
+    pub(crate) scatters: Vec<ScatterConfig>,
+}
+
+/// Scenes that differ from those of `data` in some way.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VariantConfig {
+    /// Its name.
+    pub(crate) name: String,
+    /// Standard deviation of the measurement noise, normalised units.
+    #[serde(default)]
+    noise_std: Option<f64>,
+    /// Whether the scenes embedded in the binary are taken instead.
+    #[serde(default)]
+    embedded: bool,
+    /// Only so many scenes.
+    #[serde(default)]
+    first: Option<usize>,
+    /// What is changed.
+    #[serde(default)]
+    disturbance: Disturbance,
+}
+
+impl VariantConfig {
+    /// The data of this variant.
+    pub(crate) fn data(&self, base: &DataConfig) -> DataConfig {
+        DataConfig {
+            root: base.root.clone().filter(|_| !self.embedded),
+            first: self.first.or(base.first),
+            noise_std: self.noise_std.or(base.noise_std),
+            disturbance: self.disturbance.clone(),
+            ..base.clone()
+        }
+    }
+}
+
+/// What is drawn: one picture a scene, the maps of all methods under one colour scale and their errors under another.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PictureConfig {
+    /// Ids of scenes.
+    pub(crate) scenes: Vec<String>,
+    /// Names of methods.
+    pub(crate) methods: Vec<String>,
 }
 
 /// Which scenes, and what is done to them.
@@ -50,6 +107,9 @@ pub(crate) struct DataConfig {
     /// Standard deviation of the measurement noise, normalised units; left out: the paper's for the task.
     #[serde(default)]
     pub(crate) noise_std: Option<f64>,
+    /// What is changed about the scenes.
+    #[serde(default)]
+    pub(crate) disturbance: Disturbance,
 }
 
 /// A part of a data set.
@@ -91,6 +151,21 @@ impl EvalConfig {
         })
     }
 
+    /// The suffix of the methods' names and the data of each set of scenes: `data` itself first, then each variant.
+    pub(crate) fn scene_sets(&self) -> Vec<(String, DataConfig)> {
+        let variants = self.variants.iter().map(|variant| (format!("@{}", variant.name), variant.data(&self.data)));
+        std::iter::once((String::new(), self.data.clone())).chain(variants).collect()
+    }
+
+    /// The numbers that the page shows.
+    pub(crate) fn shown_numbers(&self) -> BTreeSet<String> {
+        let tables = self.tables.iter().flat_map(|table| table.numbers.iter().cloned());
+        let pivots = self.pivots.iter().map(|pivot| pivot.number.clone());
+        let scatters = self.scatters.iter().flat_map(|scatter| [scatter.x.clone(), scatter.y.clone()]);
+        let always = ["rmse", "seconds", "network_calls"].map(String::from);
+        tables.chain(pivots).chain(scatters).chain(always).collect()
+    }
+
     /// Every method, in the order of the file.
     pub(crate) fn methods(&self) -> Outcome<Vec<Method>> {
         let mut methods: Vec<Method> = Vec::new();
@@ -110,6 +185,8 @@ impl EvalConfig {
 
 #[cfg(test)]
 mod tests {
+    use gpara_eval::PivotColumn;
+
     use super::*;
 
     const TEXT: &str = "title = \"t\"\nabout = \"a\"\nseed = 1\n[data]\ntask = \"radio\"\n\
@@ -142,6 +219,50 @@ mod tests {
             let failure = config(&[change]).unwrap_err().to_string();
             assert!(failure.contains(named), "{change}: {failure}");
         }
+    }
+
+    #[test]
+    fn every_evaluation_of_the_project_names_known_methods_presets_and_rows() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs");
+        let registry = super::super::registry();
+        let mut checked = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if name != "smoke.toml" && !name.starts_with("eval_") {
+                continue;
+            }
+            checked += 1;
+            let config = EvalConfig::read(&path, &[]).unwrap();
+            let methods = config.methods().unwrap_or_else(|failure| panic!("{name}: {failure}"));
+            for method in &methods {
+                registry.reconstructor(&method.reconstructor).unwrap();
+                method.policy.as_ref().map(|policy| registry.policy(&policy.name).unwrap());
+                if let Some(preset) = method.settings.get("preset").and_then(toml::Value::as_str) {
+                    let empty = toml::Table::new();
+                    let replace = method.settings.get("replace").and_then(toml::Value::as_table).unwrap_or(&empty);
+                    let preset = crate::preset::Preset::for_task(preset, config.data.task.name()).unwrap();
+                    preset.replaced(replace).unwrap_or_else(|failure| panic!("{name}, `{}`: {failure}", method.name));
+                }
+            }
+            let known: Vec<String> = config
+                .scene_sets()
+                .iter()
+                .flat_map(|(suffix, _)| methods.iter().map(move |method| format!("{}{suffix}", method.name)))
+                .collect();
+            for row in config.tables.iter().flat_map(|table| &table.rows) {
+                let explained = !row.reason.is_empty();
+                assert!(known.contains(&row.method) || explained, "{name}: row `{}` names no method", row.method);
+            }
+            for pivot in &config.pivots {
+                for row in &pivot.rows {
+                    let found = |column: &PivotColumn| known.contains(&row.method.replace("{}", column.text()));
+                    let all = pivot.columns.iter().all(found);
+                    assert!(all || !row.reason.is_empty(), "{name}: pivot row `{}` names no method", row.method);
+                }
+            }
+        }
+        assert_eq!(checked, 11);
     }
 
     #[test]

@@ -4,14 +4,20 @@ use gpara::{Channel, Context, Grid, ValidMask};
 use gpara_eval::{Scene, Task};
 use gpara_tasks::Split;
 use gpara_tasks::depth::{DepthDataset, DepthMap, sample_rooms};
-use gpara_tasks::radio::{RadioDataset, RadioMap, sample_city};
+use gpara_tasks::radio::{RadioDataset, RadioMap, RadioScene, sample_city};
 use rayon::prelude::*;
 
 use super::config::{DataConfig, Part};
 use crate::failure::{Failure, Outcome};
 
-/// A scene before its noise is known: id, context, normalised field.
-type Loaded = (String, Context, Vec<f32>);
+/// A scene as it is read.
+struct Loaded {
+    id: String,
+    context: Context,
+    field: Vec<f32>,
+    /// Where its buildings are known.
+    radio: Option<RadioScene>,
+}
 
 /// Reads the scenes.
 pub(crate) fn load_scenes(config: &DataConfig) -> Outcome<Vec<Scene>> {
@@ -29,13 +35,14 @@ pub(crate) fn load_scenes(config: &DataConfig) -> Outcome<Vec<Scene>> {
         (Task::Depth, None) => sample_rooms()?.into_iter().map(depth).collect::<Outcome<Vec<_>>>()?,
     };
     let count = config.first.unwrap_or(loaded.len()).min(loaded.len());
-    let scene = |(id, context, field): Loaded| {
+    let scene = |loaded: Loaded| {
+        let Loaded { id, context, field, radio } = loaded;
         let (context, field) = match config.window {
             Some(size) => window(&context, &field, size)?,
             None => (context, field),
         };
         let truth = field.iter().map(|&value| f64::from(value)).collect();
-        Ok(Scene::new(id, context, truth, noise_std))
+        config.disturbance.apply(Scene::new(id, context, truth, noise_std), radio.as_ref())
     };
     loaded.into_iter().take(count).map(scene).collect()
 }
@@ -55,11 +62,11 @@ fn load(ids: &[String], first: Option<usize>, scene: impl Fn(&str) -> Outcome<Lo
 }
 
 fn radio(map: RadioMap) -> Outcome<Loaded> {
-    Ok((map.id, map.scene.context(), map.field))
+    Ok(Loaded { id: map.id, context: map.scene.context(), field: map.field, radio: Some(map.scene) })
 }
 
 fn depth(map: DepthMap) -> Outcome<Loaded> {
-    Ok((map.id, map.scene.context(&map.valid)?, map.field))
+    Ok(Loaded { id: map.id, context: map.scene.context(&map.valid)?, field: map.field, radio: None })
 }
 
 /// The middle of a scene.

@@ -2,9 +2,11 @@
 
 mod config;
 mod data;
+mod disturbance;
 mod networks;
 mod overrides;
 mod page;
+mod pictures;
 mod preset_method;
 
 pub(crate) use config::{DataConfig, EvalConfig, Part};
@@ -12,4 +14,5 @@ pub(crate) use data::load_scenes;
 pub(crate) use networks::SourcedNetworks;
 pub(crate) use overrides::Override;
 pub(crate) use page::{Page, failures, summary_json};
+pub(crate) use pictures::Pictures;
 pub(crate) use preset_method::registry;

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use gpara::{
-    Context, Denoiser, GaussianDenoiser, GraphDescriptor, GraphPredictor, MeanPredictor, NoiseSchedule,
-    ResidualPrecision, Result, Scorer, SpreadPredictor, UniformGraph,
+    Context, Denoiser, GaussianDenoiser, GraphDescriptor, GraphPredictor, MeanPredictor, MeanSolver, NoiseSchedule,
+    Observations, Posterior, ResidualPrecision, Result, Scorer, SpreadPredictor, UniformGraph,
 };
 use gpara_eval::{CountedNetworks, Networks, ScheduledDenoiser, Task};
 
 use crate::failure::{Failure, Outcome};
 use crate::model_source::{ModelSource, SourcedPrior};
 
-/// The denoiser of this name is the exact one of a Gaussian field on the scene's uniform graph: any grid, no weights.
+/// The networks of this name are the exact denoiser and conditional mean of a Gaussian field on the scene's uniform graph:
+/// any grid, no weights.
 const TOY: &str = "toy";
 
 /// Networks of a source, for one task.
@@ -40,6 +41,9 @@ impl Networks for SourcedNetworks<'_> {
     }
 
     fn mean(&self, name: &str) -> Result<Arc<dyn MeanPredictor>> {
+        if name == TOY {
+            return Ok(Arc::new(ToyMean));
+        }
         library(self.source.mean(name, self.task.name()))
     }
 
@@ -63,15 +67,36 @@ impl Networks for SourcedNetworks<'_> {
     }
 }
 
-/// Mean -0.2, standard deviation of about 0.3 and a correlation length of some cells.
-fn toy_denoiser(context: &Context) -> Result<ScheduledDenoiser> {
+/// The toy field: this mean, a standard deviation of about 0.3 and a correlation length of some cells.
+const TOY_MEAN: f64 = -0.2;
+
+fn toy_precision(context: &Context) -> Result<ResidualPrecision> {
     let flat = vec![0.0; context.grid().num_nodes()];
     let descriptor = GraphDescriptor { context, prior_mean: &flat, prior_std: &flat, num_measured: 0 };
-    let precision = ResidualPrecision::new(UniformGraph.predict(&descriptor)?, 0.5, 10.0)?;
+    ResidualPrecision::new(UniformGraph.predict(&descriptor)?, 0.5, 10.0)
+}
+
+fn toy_denoiser(context: &Context) -> Result<ScheduledDenoiser> {
     let schedule = NoiseSchedule::ddpm();
-    let mean = vec![-0.2; context.grid().num_nodes()];
-    let denoiser: Arc<dyn Denoiser> = Arc::new(GaussianDenoiser::new(mean, precision, schedule.clone())?);
+    let mean = vec![TOY_MEAN; context.grid().num_nodes()];
+    let denoiser: Arc<dyn Denoiser> = Arc::new(GaussianDenoiser::new(mean, toy_precision(context)?, schedule.clone())?);
     Ok((denoiser, schedule))
+}
+
+/// The conditional mean of the toy field.
+struct ToyMean;
+
+impl MeanPredictor for ToyMean {
+    fn name(&self) -> &str {
+        TOY
+    }
+
+    fn predict(&self, context: &Context, observations: &Observations) -> Result<Vec<f64>> {
+        let mean = vec![TOY_MEAN; context.grid().num_nodes()];
+        let posterior = Posterior::new(&toy_precision(context)?, observations)?;
+        let (correction, _) = posterior.mean_correction(&mean, MeanSolver::Exact)?;
+        Ok(mean.iter().zip(correction).map(|(mean, correction)| mean + correction).collect())
+    }
 }
 
 /// The counted networks of a scene as the source of a preset.

@@ -31,6 +31,11 @@ impl FromStr for Override {
 }
 
 impl Override {
+    /// A value for a dotted key.
+    pub(crate) fn new(key: &str, value: toml::Value) -> Self {
+        Self { key: key.to_owned(), value }
+    }
+
     /// Sets the value. Whether the key exists and fits is checked when the table is read into its type.
     pub(crate) fn apply(&self, table: &mut toml::Table) -> Outcome {
         let (parents, last) = match self.key.rsplit_once('.') {

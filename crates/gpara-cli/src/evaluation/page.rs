@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gpara_eval::{CSV_HEADER, Case, FailedCase, Method, ResultTable, Summary};
+use gpara_eval::{CSV_HEADER, Case, FailedCase, Method, Pivot, ResultTable, Summary};
 
 use super::config::EvalConfig;
 
@@ -17,8 +17,8 @@ pub(crate) struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Title, text and tables.
-    pub(crate) fn markdown(&self) -> String {
+    /// Title, text, tables and links to the figures in `folder`, as the page sees it.
+    pub(crate) fn markdown(&self, folder: &str) -> String {
         let mut text = format!("# {}\n\n{}\n", self.config.title, self.config.about.trim());
         for table in &self.config.tables {
             text += &format!("\n## {}\n\n", table.title);
@@ -26,6 +26,19 @@ impl Page<'_> {
                 text += &format!("{}\n\n", table.about.trim());
             }
             text += &ResultTable { cases: self.cases, config: table }.markdown();
+        }
+        for config in &self.config.pivots {
+            text += &format!("\n## {}\n\n", config.title);
+            if !config.about.trim().is_empty() {
+                text += &format!("{}\n\n", config.about.trim());
+            }
+            text += &Pivot { cases: self.cases, config }.markdown();
+            if let Some(name) = &config.chart {
+                text += &format!("\n![{}]({folder}/{name}.svg)\n", config.title);
+            }
+        }
+        for config in &self.config.scatters {
+            text += &format!("\n## {}\n\n![{}]({folder}/{}.svg)\n", config.title, config.title, config.chart);
         }
         let failures = failures(self.failed);
         if !failures.is_empty() {
@@ -38,7 +51,18 @@ impl Page<'_> {
     /// All tables, one line a row and number.
     pub(crate) fn csv(&self) -> String {
         let tables = self.config.tables.iter().map(|table| ResultTable { cases: self.cases, config: table }.csv());
-        CSV_HEADER.to_owned() + &tables.collect::<String>()
+        let pivots = self.config.pivots.iter().map(|config| Pivot { cases: self.cases, config }.csv());
+        CSV_HEADER.to_owned() + &tables.chain(pivots).collect::<String>()
+    }
+
+    /// Name and SVG text of every figure.
+    pub(crate) fn figures(&self) -> Vec<(String, String)> {
+        let pivots = self.config.pivots.iter().filter_map(|config| {
+            let chart = Pivot { cases: self.cases, config }.chart()?;
+            Some((format!("{}.svg", config.chart.as_ref()?), chart.svg()))
+        });
+        let scatters = self.config.scatters.iter();
+        pivots.chain(scatters.map(|config| (format!("{}.svg", config.chart), config.chart(self.cases).svg()))).collect()
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use gpara::{AcquisitionModel, Context, Observations, Reconstruction, ReconstructionInput, Reconstructor, Result};
-use gpara_eval::{MethodScene, PolicyEntry, ReconstructorEntry, Registry, Settings, standard};
+use gpara::{
+    AcquisitionModel, Context, EnsembleCache, Observations, Reconstruction, ReconstructionInput, Reconstructor, Result,
+};
+use gpara_eval::{LocalReducibility, MethodScene, PolicyEntry, ReconstructorEntry, Registry, Settings, standard};
 use serde::Deserialize;
 
 use super::networks::CountedSource;
@@ -32,9 +34,19 @@ const MAX_VARIANCE: PolicyEntry = PolicyEntry {
     build: |scene, settings| acquisition_model(scene, settings, PolicyChoice::MaxVariance),
 };
 
+const LOCAL: PolicyEntry = PolicyEntry {
+    name: "local-reducibility",
+    about: "largest posterior variance under a preset's graph: Eq. 15 without the reach of a response",
+    build: |scene, settings| {
+        let parts = policy_parts(scene, settings, "local-reducibility", Use::Reconstruct)?;
+        let (policy, precision) = (Box::new(LocalReducibility), parts.precision.clone());
+        Ok(AcquisitionModel { policy, precision, ensemble: EnsembleCache::nothing() })
+    },
+};
+
 /// Every method of gpara.
 pub(crate) fn registry() -> Registry {
-    standard().with_reconstructor(PRESET).with_policy(ACTIVE).with_policy(MAX_VARIANCE)
+    standard().with_reconstructor(PRESET).with_policy(ACTIVE).with_policy(MAX_VARIANCE).with_policy(LOCAL)
 }
 
 #[derive(Debug, Deserialize)]
@@ -53,7 +65,7 @@ impl PresetSettings {
     }
 }
 
-/// What the parts of a preset are wanted for.
+/// What the parts of a preset are wanted for; only acquisition reads samples without measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Acquire,
@@ -75,11 +87,14 @@ fn parts(scene: &MethodScene<'_>, settings: &PresetSettings, purpose: Use) -> Re
     })
 }
 
-/// The policy of a preset: the one that its settings name, else the one that reconstructs.
-fn acquisition_model(scene: &MethodScene<'_>, settings: &Settings, choice: PolicyChoice) -> Result<AcquisitionModel> {
+/// The parts that a policy reads: of the preset that its settings name, else of the one that reconstructs.
+fn policy_parts(scene: &MethodScene<'_>, settings: &Settings, policy: &str, purpose: Use) -> Result<Arc<MethodParts>> {
     let settings = if settings.0.contains_key("preset") { settings } else { scene.reconstructor_settings };
-    let settings: PresetSettings = settings.parse(choice.name())?;
-    let parts = parts(scene, &settings, Use::Acquire)?;
+    parts(scene, &settings.parse(policy)?, purpose)
+}
+
+fn acquisition_model(scene: &MethodScene<'_>, settings: &Settings, choice: PolicyChoice) -> Result<AcquisitionModel> {
+    let parts = policy_parts(scene, settings, choice.name(), Use::Acquire)?;
     parts.acquisition_model(choice).map_err(Failure::into_library_error)
 }
 

@@ -139,7 +139,7 @@ fn write_overview(folder: &mut OutputFolder, outcome: &SceneOutcome) -> Outcome 
     folder.write(&format!("{}_overview_vis.png", input.id), &png_bytes(&picture))
 }
 
-fn png_bytes(image: &RgbImage) -> Vec<u8> {
+pub(crate) fn png_bytes(image: &RgbImage) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
     image.write_to(&mut bytes, ImageFormat::Png).expect("a PNG fits in memory");
     bytes.into_inner()

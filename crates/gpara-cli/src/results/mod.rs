@@ -7,7 +7,7 @@ mod scene;
 mod summary;
 mod units;
 
-pub(crate) use maps::write_scene;
+pub(crate) use maps::{png_bytes, write_scene};
 pub(crate) use page::ReportInput;
 pub(crate) use publish::publish;
 pub(crate) use scene::{RunSettings, SceneInput, SceneOutcome, run_scene};

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod demo;
+mod eval;
 mod inspect;
 mod models;
 mod networks;

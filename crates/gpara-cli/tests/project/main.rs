@@ -1,10 +1,11 @@
-//! Checks of the project itself: dependency rule, licences, the equation table, the README.
+//! Checks of the project itself: dependency rule, licences, the equation table, the README, the results.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, and helpers of tests are not marked as tests")]
 
 mod architecture;
 mod equations;
 mod readme;
+mod results;
 
 use std::path::{Path, PathBuf};
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod blue_noise;
 pub(crate) mod farthest_point;
+pub(crate) mod local_reducibility;
 mod order;
 pub(crate) mod prior_variance;
 pub(crate) mod random;

@@ -40,7 +40,7 @@ struct FieldSettings {
     kappa_squared: Option<f64>,
     residual_precision: f64,
     graph_coupling: f64,
-    /// Context channels whose coefficients are unknown, besides the level.
+    /// Context channels, or products of them (`a*b`), whose coefficients are unknown, besides the level.
     trend: Vec<String>,
 }
 

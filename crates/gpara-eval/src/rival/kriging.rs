@@ -25,7 +25,7 @@ pub(crate) const ENTRY: ReconstructorEntry = ReconstructorEntry {
 #[serde(deny_unknown_fields, default)]
 struct KrigingSettings {
     covariance: Covariance,
-    /// Context channels whose coefficients are unknown, besides the level.
+    /// Context channels, or products of them (`a*b`), whose coefficients are unknown, besides the level.
     trend: Vec<String>,
     /// Cells of distance that a difference of 1 in a colour channel counts as; 0 leaves colours out.
     color_weight: f64,

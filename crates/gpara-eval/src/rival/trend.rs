@@ -10,19 +10,23 @@ pub(super) struct Trend(Vec<Vec<f64>>);
 const LEAST_SPREAD: f64 = 1e-6;
 
 impl Trend {
-    /// The trend in `channels`.
+    /// The trend in `terms`: a channel, or the product of some, e.g. `log_distance*line_of_sight`.
     ///
     /// # Errors
     /// `InvalidInput` if the context has no such channel.
-    pub(super) fn new(context: &Context, channels: &[String]) -> Result<Self> {
-        let mut columns = vec![vec![1.0; context.grid().num_nodes()]];
-        for name in channels {
-            let values = context.channel(name).ok_or_else(|| {
-                let known =
-                    context.channels().iter().map(|channel| channel.name.as_str()).collect::<Vec<_>>().join(", ");
-                TrendError { name: name.clone(), known }
-            })?;
-            columns.push(values.iter().map(|&value| f64::from(value)).collect());
+    pub(super) fn new(context: &Context, terms: &[String]) -> Result<Self> {
+        let constant = vec![1.0; context.grid().num_nodes()];
+        let mut columns = vec![constant.clone()];
+        for term in terms {
+            let mut column = constant.clone();
+            for name in term.split('*').map(str::trim) {
+                let channel = context.channel(name).ok_or_else(|| {
+                    let names = context.channels().iter().map(|channel| channel.name.as_str());
+                    TrendError { name: name.to_owned(), known: names.collect::<Vec<_>>().join(", ") }
+                })?;
+                column.iter_mut().zip(channel).for_each(|(value, &factor)| *value *= f64::from(factor));
+            }
+            columns.push(column);
         }
         Ok(Self(columns))
     }
@@ -54,5 +58,27 @@ struct TrendError {
 impl ErrorDetail for TrendError {
     fn kind(&self) -> ErrorKind {
         ErrorKind::InvalidInput
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpara::{Channel, Grid, ValidMask};
+
+    use super::*;
+
+    #[test]
+    fn product_of_channels_is_a_column_and_an_unknown_channel_is_refused() {
+        let grid = Grid::new(1, 3).unwrap();
+        let channel = |name: &str, values: [f32; 3]| Channel { name: name.into(), values: values.to_vec() };
+        let channels = vec![channel("a", [1.0, 2.0, 3.0]), channel("b", [0.0, 1.0, 2.0])];
+        let context = Context::new(ValidMask::all(grid), channels).unwrap();
+        let trend = Trend::new(&context, &["a*b".to_owned()]).unwrap();
+        assert_eq!(trend.0, [vec![1.0; 3], vec![0.0, 2.0, 6.0]]);
+        // Four cells or more tell two columns apart; the product is constant over the first cell alone.
+        assert_eq!(trend.told_apart_by(&[0, 1]).len(), 1);
+        assert_eq!(trend.told_apart_by(&[0, 1, 2, 2]).len(), 2);
+        let error = Trend::new(&context, &["a*c".to_owned()]).err().unwrap();
+        assert!(error.to_string().contains("`c`") && error.to_string().contains("a, b"), "{error}");
     }
 }

@@ -1,0 +1,206 @@
+//! Curves and scatter plots as SVG files that stand alone, dark ink on white.
+
+use std::fmt::Write;
+
+/// A chart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chart {
+    /// Heading.
+    pub title: String,
+    /// Name of the axis.
+    pub x_label: String,
+    /// Name of the upward axis.
+    pub y_label: String,
+    /// Whether equal ratios of x have equal lengths; y always does not.
+    pub log_x: bool,
+    /// Whether the points of a curve are joined.
+    pub connected: bool,
+    /// The curves.
+    pub curves: Vec<Curve>,
+}
+
+/// One curve, or one group of points.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curve {
+    /// Its name in the legend.
+    pub name: String,
+    /// (x, y), in the order in which they are joined.
+    pub points: Vec<(f64, f64)>,
+}
+
+const WIDTH: f64 = 860.0;
+const LEFT: f64 = 70.0;
+/// Room for the legend at the right.
+const RIGHT: f64 = 310.0;
+const TOP: f64 = 40.0;
+const BOTTOM: f64 = 50.0;
+const LEGEND_LINE: f64 = 18.0;
+const COLORS: [&str; 10] =
+    ["#1f4e9c", "#c1272d", "#2e8540", "#8a4f9e", "#d98200", "#008b8b", "#6b4423", "#d6006c", "#5a5a5a", "#9a9a00"];
+const DASHES: [&str; 3] = ["none", "6 3", "2 3"];
+
+impl Chart {
+    /// The SVG file.
+    pub fn svg(&self) -> String {
+        let points = || self.curves.iter().flat_map(|curve| &curve.points);
+        let height = (TOP + BOTTOM + 320.0).max(TOP + LEGEND_LINE * self.curves.len() as f64 + 20.0);
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" \
+             font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<text x=\"{LEFT}\" y=\"22\" \
+             font-size=\"15\">{}</text>\n",
+            escaped(&self.title)
+        );
+        if points().next().is_none() {
+            let _ = writeln!(svg, "<text x=\"{LEFT}\" y=\"60\">nothing was run</text>\n</svg>");
+            return svg;
+        }
+        let x = Axis::new(points().map(|point| point.0), self.log_x, LEFT, WIDTH - RIGHT);
+        let y = Axis::new(points().map(|point| point.1), false, height - BOTTOM, TOP);
+        self.draw_axes(&mut svg, &x, &y, height);
+        for (place, curve) in self.curves.iter().enumerate() {
+            let color = COLORS[place % COLORS.len()];
+            let dash = DASHES[place / COLORS.len() % DASHES.len()];
+            let at: Vec<(f64, f64)> = curve.points.iter().map(|&(px, py)| (x.at(px), y.at(py))).collect();
+            if self.connected {
+                let path: Vec<String> = at.iter().map(|(px, py)| format!("{px:.1},{py:.1}")).collect();
+                let _ = writeln!(
+                    svg,
+                    "<polyline fill=\"none\" stroke=\"{color}\" stroke-width=\"1.6\" stroke-dasharray=\"{dash}\" \
+                     points=\"{}\"/>",
+                    path.join(" ")
+                );
+            }
+            for (px, py) in at {
+                let _ = writeln!(svg, "<circle cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"3.2\" fill=\"{color}\"/>");
+            }
+            let (key, line) = (WIDTH - RIGHT + 16.0, TOP + LEGEND_LINE * (place as f64 + 0.5));
+            let _ = writeln!(
+                svg,
+                "<circle cx=\"{key}\" cy=\"{:.1}\" r=\"4\" fill=\"{color}\"/><text x=\"{}\" y=\"{line:.1}\">{}</text>",
+                line - 4.0,
+                key + 10.0,
+                escaped(&curve.name)
+            );
+        }
+        svg.push_str("</svg>\n");
+        svg
+    }
+
+    fn draw_axes(&self, svg: &mut String, x: &Axis, y: &Axis, height: f64) {
+        let bottom = height - BOTTOM;
+        for tick in x.ticks() {
+            let at = x.at(tick);
+            let _ = writeln!(
+                svg,
+                "<line x1=\"{at:.1}\" y1=\"{TOP}\" x2=\"{at:.1}\" y2=\"{bottom}\" stroke=\"#dddddd\"/><text \
+                 x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{tick}</text>",
+                bottom + 16.0
+            );
+        }
+        for tick in y.ticks() {
+            let at = y.at(tick);
+            let _ = writeln!(
+                svg,
+                "<line x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{}\" y2=\"{at:.1}\" stroke=\"#dddddd\"/><text x=\"{}\" \
+                 y=\"{:.1}\" text-anchor=\"end\">{tick}</text>",
+                WIDTH - RIGHT,
+                LEFT - 6.0,
+                at + 4.0
+            );
+        }
+        let (x_middle, y_middle) = ((LEFT + WIDTH - RIGHT) / 2.0, (TOP + bottom) / 2.0);
+        let _ = writeln!(
+            svg,
+            "<text x=\"{x_middle}\" y=\"{}\" text-anchor=\"middle\">{}</text><text transform=\"translate(16 {y_middle}) \
+             rotate(-90)\" text-anchor=\"middle\">{}</text>",
+            height - 12.0,
+            escaped(&self.x_label),
+            escaped(&self.y_label)
+        );
+    }
+}
+
+/// From values to places.
+struct Axis {
+    low: f64,
+    high: f64,
+    log: bool,
+    from: f64,
+    to: f64,
+}
+
+impl Axis {
+    fn new(values: impl Iterator<Item = f64>, log: bool, from: f64, to: f64) -> Self {
+        let (mut low, mut high) = values.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
+        if log {
+            // A method may take no time that a clock sees.
+            low = low.max(1e-4);
+            high = high.max(low);
+            (low, high) = (low / 1.15, high * 1.15);
+        } else {
+            // Errors begin at zero: their ratio is what matters.
+            low = low.min(0.0);
+            high = if high > low { low + 1.05 * (high - low) } else { low + 1.0 };
+        }
+        Self { low, high, log, from, to }
+    }
+
+    fn at(&self, value: f64) -> f64 {
+        let share = match self.log {
+            true => (value.max(self.low) / self.low).ln() / (self.high / self.low).ln(),
+            false => (value - self.low) / (self.high - self.low),
+        };
+        self.from + share * (self.to - self.from)
+    }
+
+    /// 1, 2 and 5 times powers of ten: all of them on a logarithmic axis, one step of them on a plain one.
+    fn ticks(&self) -> Vec<f64> {
+        let rounded = |value: f64| format!("{value:.6}").parse::<f64>().unwrap_or(value);
+        if self.log {
+            let powers = (self.low.log10().floor() as i32)..=(self.high.log10().ceil() as i32);
+            let values = powers.flat_map(|power| [1.0, 2.0, 5.0].map(|digit| rounded(digit * 10f64.powi(power))));
+            return values.filter(|tick| (self.low..=self.high).contains(tick)).collect();
+        }
+        let span = self.high - self.low;
+        let power = 10f64.powf((span / 6.0).log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power).into_iter().find(|step| span / step <= 8.0);
+        let step = step.unwrap_or(10.0 * power);
+        let first = (self.low / step).ceil() as i64;
+        (first..).map(|place| rounded(place as f64 * step)).take_while(|tick| *tick <= self.high).collect()
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('`', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(points: Vec<(f64, f64)>, log_x: bool) -> String {
+        let curves = vec![Curve { name: "a <b>".into(), points }];
+        let text = || "x".to_owned();
+        Chart { title: text(), x_label: text(), y_label: text(), log_x, connected: true, curves }.svg()
+    }
+
+    #[test]
+    fn points_lie_where_the_axes_say() {
+        let axis = Axis::new([10.0, 1000.0].into_iter(), true, 0.0, 1.0);
+        assert!((axis.at(100.0) - 0.5).abs() < 1e-12);
+        assert_eq!(axis.ticks(), [10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]);
+        let axis = Axis::new([0.1, 0.4].into_iter(), false, 10.0, 0.0);
+        assert!((axis.at(0.21) - 5.0).abs() < 1e-12);
+        assert_eq!(axis.ticks(), [0.0, 0.1, 0.2, 0.3, 0.4]);
+    }
+
+    #[test]
+    fn file_names_its_curves_and_has_no_bad_number() {
+        for log_x in [false, true] {
+            let svg = chart(vec![(50.0, 0.1), (491.0, 0.04)], log_x);
+            assert!(svg.contains("a &lt;b&gt;") && svg.ends_with("</svg>\n") && !svg.contains("NaN"));
+            assert!(!chart(vec![(0.0, 0.0)], log_x).contains("NaN"));
+        }
+        assert!(chart(Vec::new(), true).contains("nothing was run"));
+    }
+}
