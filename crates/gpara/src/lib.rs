@@ -45,7 +45,7 @@ mod tiles;
 mod utility;
 mod value_range;
 
-pub use batch::{BatchInput, BatchMoments, BatchRule, probe_overlap, select_batch};
+pub use batch::{BatchInput, BatchMoments, BatchRule, probe_overlap, select_batch, select_batch_with_moments};
 pub use context::{Channel, Context};
 pub use counting_denoiser::CountingDenoiser;
 pub use denoiser::{Denoiser, DenoiserInput};
