@@ -4,6 +4,7 @@ mod closed_loop;
 mod command;
 mod console;
 mod embedded_models;
+mod evaluation;
 mod failure;
 mod model_source;
 mod output_folder;

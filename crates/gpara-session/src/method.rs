@@ -113,7 +113,7 @@ impl Method for GaussianMethod {
 
     fn precision(&self, context: &Context, _ensemble: Option<&PriorEnsemble>) -> Result<ResidualPrecision> {
         let flat = vec![0.0; context.grid().num_nodes()];
-        let descriptor = GraphDescriptor { context, prior_mean: &flat, prior_std: &flat };
+        let descriptor = GraphDescriptor { context, prior_mean: &flat, prior_std: &flat, num_measured: 0 };
         let conductances: Conductances = UniformGraph.predict(&descriptor)?;
         ResidualPrecision::new(conductances, self.residual_precision, self.graph_coupling)
     }
