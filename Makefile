@@ -40,9 +40,10 @@ bench:
 	$(CARGO) test --release -- --ignored bench_ --nocapture
 	scripts/bench-onnxruntime.sh
 
-# One JSON line a row on stdout: the numerical core against its rivals (docs/benchmarks.md). ONLY=mean runs one group.
+# One JSON line a row on stdout: the numerical core against its rivals (docs/benchmarks.md). ONLY=mean runs one group,
+# ALONE=1 leaves the rivals out.
 bench-core:
-	@cd bench && $(CARGO) run --release --quiet -- $(if $(ONLY),--only $(ONLY))
+	@cd bench && $(CARGO) run --release --quiet -- $(if $(ONLY),--only $(ONLY)) $(if $(ALONE),--alone)
 
 # Builds against libtorch: about 530 MB from PyPI on the first run.
 test-train:

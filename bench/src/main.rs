@@ -17,12 +17,13 @@ mod tiled;
 
 use row::Report;
 
-/// The groups of rows by the name they print, in the order of running.
-const GROUPS: [(&str, fn(&mut Report)); 5] = [
+/// The groups of rows in the order of running, by the name they print; the rows of `growth` are called `tiled`, too.
+const GROUPS: [(&str, fn(&mut Report)); 6] = [
     ("refresh", refresh::run),
     ("campaign", campaign::run),
     ("second_order", second_order::run),
     ("tiled", tiled::run),
+    ("growth", tiled::growth),
     ("mean", mean::run),
 ];
 
@@ -30,10 +31,21 @@ fn main() -> std::process::ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let only = match &arguments[..] {
         [] => None,
-        [flag, name] if flag == "--only" && GROUPS.iter().any(|(group, _)| group == name) => Some(name.as_str()),
+        [flag] if flag == "--alone" => {
+            row::leave_rivals_out();
+            None
+        }
+        [flag, name, rest @ ..]
+            if flag == "--only" && is_alone(rest) && GROUPS.iter().any(|(group, _)| group == name) =>
+        {
+            if !rest.is_empty() {
+                row::leave_rivals_out();
+            }
+            Some(name.as_str())
+        }
         _ => {
             let names = GROUPS.map(|(name, _)| name).join("|");
-            eprintln!("usage: gpara-bench [--only {names}]");
+            eprintln!("usage: gpara-bench [--only {names}] [--alone]");
             return std::process::ExitCode::from(2);
         }
     };
@@ -43,4 +55,9 @@ fn main() -> std::process::ExitCode {
         run(&mut report);
     }
     std::process::ExitCode::SUCCESS
+}
+
+/// Whether what follows is nothing, or asks for our side alone.
+fn is_alone(rest: &[String]) -> bool {
+    rest.is_empty() || rest == ["--alone"]
 }

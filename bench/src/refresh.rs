@@ -5,7 +5,7 @@ use std::time::Duration;
 use gpara::{PosteriorPrecision, ProbeKind, ResidualPrecision, SeedTree, UtilityMethod, UtilityMoments};
 
 use crate::cholesky::Cholesky;
-use crate::row::{Report, Subject, on_threads, side_by_side, timed};
+use crate::row::{Report, Subject, on_threads, rivals_left_out, side_by_side, timed};
 use crate::scene::Scene;
 
 /// Selected inversion entry by entry takes half a minute above this many cells.
@@ -30,7 +30,7 @@ pub(crate) fn compare(name: &'static str, scene: &Scene, reach: usize, threads: 
         report.against(subject, own, &method, rival);
     });
     // The rival runs on one thread.
-    if threads == 1 && scene.grid.num_nodes() <= TAKAHASHI_CELLS {
+    if threads == 1 && !rivals_left_out() && scene.grid.num_nodes() <= TAKAHASHI_CELLS {
         let mut cholesky = Cholesky::new(&precision(&scene.prior, scene), reach);
         on_threads(1, || {
             let variances = || by_takahashi(&mut cholesky, &reference);

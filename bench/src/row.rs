@@ -1,5 +1,6 @@
 //! Timing two sides in turn, and the line that is printed about it.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use gpara::Grid;
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 const TIME_FOR_A_SIDE: Duration = Duration::from_millis(1500);
 const MIN_RUNS: usize = 3;
 const MAX_RUNS: usize = 15;
+const SHORT: Duration = Duration::from_millis(100);
 
 /// Median and spread of repeated runs.
 #[derive(Debug, Clone, Copy)]
@@ -22,27 +24,49 @@ pub(crate) struct Timing {
 impl Timing {
     pub(crate) fn of(mut milliseconds: Vec<f64>) -> Self {
         milliseconds.sort_by(f64::total_cmp);
+        if milliseconds.is_empty() {
+            return Self { median_ms: f64::NAN, spread: f64::NAN };
+        }
         let quantile = |share: f64| milliseconds[((milliseconds.len() - 1) as f64 * share).round() as usize];
         Self { median_ms: quantile(0.5), spread: (quantile(0.75) - quantile(0.25)) / quantile(0.5) }
     }
 }
 
+static WITHOUT_RIVALS: OnceLock<()> = OnceLock::new();
+
+/// Times our side alone from now on; rows say that the rival was left out.
+pub(crate) fn leave_rivals_out() {
+    WITHOUT_RIVALS.get_or_init(|| ());
+}
+
+/// Whether [`leave_rivals_out`] was called.
+pub(crate) fn rivals_left_out() -> bool {
+    WITHOUT_RIVALS.get().is_some()
+}
+
 /// Times `own` and `rival` in turn, so that both see the same state of the machine. Each closure does its work and checks
-/// the answer; what it returns is the time of the work alone.
+/// the answer; what it returns is the time of the work alone. Work shorter than [`SHORT`] is done twice in a row and the
+/// second time counts: in a campaign, what comes before a refresh is not the rival, whose data would take the caches.
 pub(crate) fn side_by_side(mut own: impl FnMut() -> Duration, mut rival: impl FnMut() -> Duration) -> (Timing, Timing) {
     let (mut own_times, mut rival_times) = (Vec::new(), Vec::new());
     let wants_more = |times: &[Duration]| {
         times.len() < MIN_RUNS || (times.len() < MAX_RUNS && times.iter().sum::<Duration>() < TIME_FOR_A_SIDE)
     };
     // The first run of each side warms caches and allocators and does not count.
-    own();
-    rival();
-    while wants_more(&own_times) || wants_more(&rival_times) {
-        if wants_more(&own_times) {
-            own_times.push(own());
+    let warm = |run: &mut dyn FnMut() -> Duration, short: bool| {
+        if short {
+            run();
         }
-        if wants_more(&rival_times) {
-            rival_times.push(rival());
+        run()
+    };
+    let alone = rivals_left_out();
+    let (own_short, rival_short) = (own() < SHORT, !alone && rival() < SHORT);
+    while wants_more(&own_times) || (!alone && wants_more(&rival_times)) {
+        if wants_more(&own_times) {
+            own_times.push(warm(&mut own, own_short));
+        }
+        if !alone && wants_more(&rival_times) {
+            rival_times.push(warm(&mut rival, rival_short));
         }
     }
     let timing = |times: Vec<Duration>| Timing::of(times.iter().map(|time| time.as_secs_f64() * 1e3).collect());
@@ -95,6 +119,9 @@ pub(crate) struct Report;
 impl Report {
     /// A row with a rival that ran.
     pub(crate) fn against(&mut self, subject: Subject, own: Timing, rival: &str, rival_timing: Timing) {
+        if rival_timing.median_ms.is_nan() {
+            return self.unopposed(subject, own, &format!("left out: {rival}"));
+        }
         self.print(subject, own, json!(rival), json!(rounded(rival_timing.median_ms)));
     }
 

@@ -13,6 +13,8 @@ const DTYPE: &str = "f32";
 /// Growth is linear if the time a cell stays from the first to the last.
 const GROWTH_SIDES: [usize; 3] = [256, 512, 2048];
 const LARGEST_SIDE: usize = 4096;
+/// Above this side one run is enough: it is hundreds of windows.
+const REPEATED_SIDE: usize = 1024;
 
 /// Answers are compared with those of this halo, or of none where that takes too long.
 const WIDER_HALO: usize = 40;
@@ -28,11 +30,18 @@ pub(crate) fn run(report: &mut Report) {
             report.against(subject(&scene, threads), own, "paper probing, P = 16, 24 iterations, f64", rival);
         });
     }
-    drop((scene, wider));
+    eprintln!("peak memory {:?} MB", peak_megabytes());
+}
+
+/// The same kind of row from 256 x 256 to 4096 x 4096 cells.
+pub(crate) fn growth(report: &mut Report) {
     for side in GROWTH_SIDES {
         let scene = Scene::new(side, side, RADIO, 200);
         let wider = on_threads(2, || wider_variances(&scene));
-        let own = on_threads(1, || alone(|| tiled(&scene, &wider)));
+        let own = on_threads(1, || match side {
+            ..=REPEATED_SIDE => alone(|| tiled(&scene, &wider)),
+            _ => once(|| tiled(&scene, &wider)),
+        });
         grown(report, &scene, 1, own.median_ms, own);
     }
     let scene = Scene::new(LARGEST_SIDE, LARGEST_SIDE, RADIO, 200);

@@ -61,8 +61,22 @@ pub fn select_batch(rule: BatchRule, input: &BatchInput<'_>, count: usize) -> Re
             let moments = BatchMoments::new(input.posterior, input.weights, input.moments, input.noise_std);
             select_penalized(input, count, |node| moments.overlap(input.candidates, node))
         }
-        BatchRule::ExactSequential => sequential::select_sequential(input, count),
+        BatchRule::ExactSequential => Ok(sequential::select_sequential(input, count)?.0),
     }
+}
+
+/// [`select_batch`] by [`BatchRule::ExactSequential`], and the moments once all picks are measured: with
+/// [`BatchMoments::into_moments`] they are those of the next refresh, which then needs no factorisation of its own.
+///
+/// # Errors
+/// As [`select_batch`].
+pub fn select_batch_with_moments<'a>(input: &BatchInput<'a>, count: usize) -> Result<(Vec<usize>, BatchMoments<'a>)> {
+    check(BatchRule::ExactSequential, input)?;
+    let (chosen, mut moments) = sequential::select_sequential(input, count)?;
+    if let Some(&last) = chosen.last() {
+        moments.measure(last)?;
+    }
+    Ok((chosen, moments))
 }
 
 /// kappa_ij hat of every candidate with `node` from the weighted probes, in [0, 1] (B.35).

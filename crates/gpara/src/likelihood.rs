@@ -16,7 +16,7 @@ use crate::grid::{Grid, ValidMask};
 use crate::observations::Observations;
 use crate::posterior::Posterior;
 use crate::precision::{PosteriorPrecision, ResidualPrecision};
-use crate::solve::{Arithmetic, ExactSolver};
+use crate::solve::{Arithmetic, Choice, ExactSolver};
 
 /// log(2 pi).
 fn log_two_pi() -> f64 {
@@ -25,7 +25,7 @@ fn log_two_pi() -> f64 {
 
 /// Factorises Q_g itself.
 fn prior_solver(precision: &ResidualPrecision) -> Result<ExactSolver> {
-    PosteriorPrecision::new(precision, &Observations::none(precision.grid()))?.factor(Arithmetic::Double)
+    PosteriorPrecision::new(precision, &Observations::none(precision.grid()))?.factor(Choice::Known(Arithmetic::Double))
 }
 
 impl ResidualPrecision {

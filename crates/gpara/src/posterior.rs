@@ -19,7 +19,8 @@ use crate::observations::Observations;
 use crate::precision::{PosteriorPrecision, PrecisionOrder, ResidualPrecision};
 use crate::risk::RiskWeights;
 use crate::solve::{
-    Arithmetic, ExactSolver, LARGEST_SINGLE_DIAGONAL, MeanSolver, Multigrid, SINGLE_TOLERANCE, SolveInfo,
+    Arithmetic, Choice, ExactSolver, MEASURED_TOLERANCE, MeanSolver, Multigrid, SINGLE_TOLERANCE, SolveInfo,
+    in_range_of_single,
 };
 
 /// N(m_S, Sigma_S) with Sigma_S = A_S^-1 for one graph and one set of measurements.
@@ -197,9 +198,7 @@ impl Posterior {
     /// # Errors
     /// `InvalidInput` if the node is outside the grid; `NotPositiveDefinite` if the factorisation breaks down.
     pub fn covariance_column(&self, node: usize) -> Result<Vec<f64>> {
-        if node >= self.grid().num_nodes() {
-            return Err(PosteriorError::Node { node, grid: self.grid() }.into());
-        }
+        self.check_node(node)?;
         let mut unit = vec![0.0; self.grid().num_nodes()];
         unit[node] = 1.0;
         self.solve(&unit)
@@ -225,11 +224,7 @@ impl Posterior {
     /// `ShapeMismatch` if `rhs` is not one value a node; `NotPositiveDefinite` if the factorisation breaks down.
     pub fn solve(&self, rhs: &[f64]) -> Result<Vec<f64>> {
         self.check_length("right-hand side", rhs.len())?;
-        let mut solution = self.residual_solve(rhs)?;
-        if let Some(drift) = &self.drift {
-            drift.add_covariance_product(rhs, &mut solution);
-        }
-        Ok(solution)
+        self.solve_rows(rhs)
     }
 
     /// diag(Sigma_S), the exact posterior variance of every node.
@@ -276,20 +271,24 @@ impl Posterior {
         self.factor()?.log_det()
     }
 
-    /// The arithmetic of exact solves and moments: 32 bits where a bound says that they are exact enough, on grids where they
-    /// save time; otherwise 64.
+    /// The arithmetic of exact solves and moments: 32 bits where a bound, or else a measurement after the factorisation, says
+    /// that they are exact enough, on grids where they save time; otherwise 64.
     pub fn arithmetic(&self) -> Arithmetic {
         match self.factor.get() {
             Some(factor) => factor.arithmetic(),
-            None => Arithmetic::for_posterior(&self.precision),
+            None => match Choice::for_posterior(&self.precision) {
+                Choice::Known(arithmetic) => arithmetic,
+                Choice::Measured => self.factor().map_or(Arithmetic::Double, ExactSolver::arithmetic),
+            },
         }
     }
 
     /// The same posterior with a chosen arithmetic of exact solves and moments.
     ///
     /// # Errors
-    /// `InvalidInput` for 32 bits where the bound on their error is above 1e-4: a residual precision that is small against the
-    /// couplings, or a second-order precision; `NotPositiveDefinite` if the factorisation breaks down.
+    /// `InvalidInput` for 32 bits where neither a bound on their error is below 1e-4 nor the measured error of the factorised
+    /// inverse below 4e-6: a residual precision that is small against the couplings; `NotPositiveDefinite` if the factorisation
+    /// breaks down.
     ///
     /// # Example
     /// ```
@@ -306,13 +305,13 @@ impl Posterior {
     /// # Ok::<(), gpara::Error>(())
     /// ```
     pub fn in_arithmetic(mut self, arithmetic: Arithmetic) -> Result<Self> {
-        if arithmetic == Arithmetic::Single {
-            let bound = self.precision.single_error();
-            if bound.is_nan() || bound >= SINGLE_TOLERANCE {
-                return Err(PosteriorError::Single { bound }.into());
-            }
+        let bound = self.precision.single_error();
+        let measured = arithmetic == Arithmetic::Single && (bound.is_nan() || bound >= SINGLE_TOLERANCE);
+        let factor = self.precision.factor(if measured { Choice::Measured } else { Choice::Known(arithmetic) })?;
+        if factor.arithmetic() != arithmetic {
+            return Err(PosteriorError::Single { error: factor.single_error() }.into());
         }
-        self.factor = OnceLock::from(self.precision.factor(arithmetic)?);
+        self.factor = OnceLock::from(factor);
         Ok(self)
     }
 
@@ -320,14 +319,14 @@ impl Posterior {
         if let Some(factor) = self.factor.get() {
             return Ok(factor);
         }
-        let factor = self.precision.factor(Arithmetic::for_posterior(&self.precision))?;
+        let factor = self.precision.factor(Choice::for_posterior(&self.precision))?;
         Ok(self.factor.get_or_init(|| factor))
     }
 
     fn multigrid(&self) -> &MultigridPrecision {
         self.multigrid.get_or_init(|| {
             let matrix = self.precision.stencil();
-            if matrix.diagonal.iter().all(|&entry| entry < LARGEST_SINGLE_DIAGONAL) {
+            if in_range_of_single(matrix.diagonal) {
                 MultigridPrecision::Single(Multigrid::new(matrix))
             } else {
                 MultigridPrecision::Double(Multigrid::new(matrix))
@@ -346,6 +345,13 @@ impl Posterior {
             MeanSolver::Exact => true,
         };
         if allowed { Ok(()) } else { Err(PosteriorError::Solver { solver }.into()) }
+    }
+
+    pub(crate) fn check_node(&self, node: usize) -> Result<()> {
+        if node < self.grid().num_nodes() {
+            return Ok(());
+        }
+        Err(PosteriorError::Node { node, grid: self.grid() }.into())
     }
 
     fn check_length(&self, name: &'static str, found: usize) -> Result<()> {
@@ -368,8 +374,8 @@ enum PosteriorError {
     Solver { solver: MeanSolver },
     #[error("Jacobi sweeps need a first-order precision, this one is of second order")]
     JacobiOrder,
-    #[error("32-bit moments could be wrong by {bound:.1e} of their size, at most {SINGLE_TOLERANCE:.0e} is allowed")]
-    Single { bound: f64 },
+    #[error("32-bit moments are wrong by up to {error:.1e} of their size, at most {MEASURED_TOLERANCE:.0e} is allowed")]
+    Single { error: f64 },
 }
 
 impl ErrorDetail for PosteriorError {

@@ -15,7 +15,7 @@ use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::graph::Conductances;
 use crate::grid::Grid;
 use crate::observations::{Observation, Observations};
-use crate::solve::{Arenas, Arithmetic, ExactSolver, SharedMatrix, Stencil, single_error};
+use crate::solve::{Arenas, Choice, ExactSolver, SharedMatrix, Stencil, single_error};
 
 /// How the precision follows from the graph Laplacian L_g.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -265,9 +265,9 @@ impl PosteriorPrecision {
     ///
     /// # Errors
     /// `NotPositiveDefinite` with the node whose pivot is not positive.
-    pub(crate) fn factor(&self, arithmetic: Arithmetic) -> Result<ExactSolver> {
+    pub(crate) fn factor(&self, choice: Choice) -> Result<ExactSolver> {
         let matrix = SharedMatrix { coupling: Arc::clone(&self.coupling), diagonal: Arc::clone(&self.diagonal) };
-        ExactSolver::new(&self.prior.0.arenas, matrix, arithmetic)
+        ExactSolver::new(&self.prior.0.arenas, matrix, choice)
     }
 
     /// A_S as an operator of the iterative solvers.

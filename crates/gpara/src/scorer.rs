@@ -63,7 +63,7 @@ impl Scorer for ZeroScorer {
     }
 }
 
-const UTILITY_FLOOR: f64 = 1e-12; // C.11
+pub(crate) const UTILITY_FLOOR: f64 = 1e-12; // C.11
 const DEVIATION_FLOOR: f64 = 1e-6; // C.10
 
 /// The z-score over the candidates of the log utility (C.10-C.11); population standard deviation.

@@ -12,7 +12,7 @@ mod real;
 mod stencil;
 
 pub use arithmetic::Arithmetic;
-pub(crate) use arithmetic::{LARGEST_SINGLE_DIAGONAL, SINGLE_TOLERANCE, single_error};
+pub(crate) use arithmetic::{Choice, MEASURED_TOLERANCE, SINGLE_TOLERANCE, in_range_of_single, single_error};
 pub(crate) use chebyshev::chebyshev;
 pub(crate) use exact::{Arenas, ExactSolver, SharedMatrix};
 pub(crate) use jacobi::jacobi;

@@ -53,8 +53,9 @@ pub struct UtilityMoments {
     /// s^(p) of every probe (B.29), for the overlap of B.35; empty without probes.
     pub weighted_probes: Vec<Vec<f64>>,
     /// What the solver did, two entries a probe. For [`UtilityMethod::Tiled`] one entry: the largest true residual of the
-    /// columns Sigma e_i at corners of cores, where the cut is nearest, in the norm weighted by 1/D_A. Empty for
-    /// [`UtilityMethod::Exact`].
+    /// columns Sigma e_i at corners of cores, where the cut is nearest, in the norm weighted by 1/D_A. For
+    /// [`UtilityMethod::Exact`] one entry: the same of the column at the node with the largest d_i D_A,ii, as the factorisation
+    /// gives it.
     pub solves: Vec<SolveInfo>,
 }
 
@@ -101,7 +102,12 @@ impl UtilityMoments {
         check_noise(noise_std)?;
         let (variance_estimate, numerator_estimate) = posterior.variances_and_numerators(weights)?;
         let utility = utilities(posterior, &variance_estimate, &numerator_estimate, noise_std);
-        Ok(Self { variance_estimate, numerator_estimate, utility, weighted_probes: Vec::new(), solves: Vec::new() })
+        // The node that its neighbours bind most, by d_i A_ii, has the longest column, which rounding harms most.
+        let diagonal = posterior.precision().precision_diagonal();
+        let bound = |node: usize| variance_estimate[node] * diagonal[node];
+        let longest = (0..utility.len()).max_by(|&a, &b| bound(a).total_cmp(&bound(b)));
+        let solves = longest.map(|node| posterior.column_residual(node)).transpose()?.into_iter().collect();
+        Ok(Self { variance_estimate, numerator_estimate, utility, weighted_probes: Vec::new(), solves })
     }
 
     /// Moments and utilities by exact windows.

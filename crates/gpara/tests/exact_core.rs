@@ -137,10 +137,15 @@ fn parity_batch_moments_match_recomputing_after_each_pick_g12() {
         let moments = UtilityMoments::exact(&posterior, &weights, noise_std).unwrap();
         let mut batch = BatchMoments::new(&posterior, &weights, &moments, noise_std);
         let candidates = model.candidates();
+        // Some picks will be among the prepared ones, some not.
+        let half: Vec<usize> = candidates.iter().copied().step_by(2).collect();
+        batch.prepare(&half).unwrap();
+        let mut picks = Vec::new();
         for pick in 0..candidates.len().min(6) {
             let free = candidates.iter().filter(|node| !model.observations.contains(**node));
             let best = *free.max_by(|a, b| batch.utility()[**a].total_cmp(&batch.utility()[**b])).unwrap();
             batch.measure(best).unwrap();
+            picks.push(best);
             model.observations = model.with_measurement(Observation { node: best, value: 0.3, noise_std });
             let after = model.posterior();
             let (variances, numerators) = after.variances_and_numerators(&weights).unwrap();
@@ -169,6 +174,27 @@ fn parity_batch_moments_match_recomputing_after_each_pick_g12() {
                     }
                 }
             }
+        }
+        let mut values = weights.as_slice().to_vec();
+        picks.iter().for_each(|&node| values[node] = 0.0);
+        let later = RiskWeights::from_values(values).unwrap();
+        assert!(batch.disagreement() < 1e-6, "{}: {:e}", model.name, batch.disagreement());
+        let carried = batch.into_moments(&later).unwrap();
+        let (variances, numerators) = model.posterior().variances_and_numerators(&later).unwrap();
+        let close = |found: &[f64], expected: &[f64], before: &[f64]| {
+            let largest = before.iter().fold(f64::MIN_POSITIVE, |largest: f64, value| largest.max(value.abs()));
+            let worst = found.iter().zip(expected).fold(0.0, |worst: f64, (a, b)| worst.max((a - b).abs()));
+            assert!(worst <= 1e-10 * largest, "{} carried: {worst:e} of {largest}", model.name);
+        };
+        close(&carried.variance_estimate, &variances, &moments.variance_estimate);
+        close(&carried.numerator_estimate, &numerators, &moments.numerator_estimate);
+        assert_eq!((carried.solves[0].iterations, carried.solves[0].stop), (picks.len(), Stop::Direct));
+        // Weights that change where nothing was measured cannot be carried.
+        if let Some(&node) = candidates.first() {
+            let mut values = weights.as_slice().to_vec();
+            values[node] += 1.0;
+            let batch = BatchMoments::new(&posterior, &weights, &moments, noise_std);
+            assert!(batch.into_moments(&RiskWeights::from_values(values).unwrap()).is_none());
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use gpara::{
     Arithmetic, Conductances, ErrorKind, Grid, MeanSolver, Observation, Observations, Posterior, ResidualPrecision,
-    RiskWeights, SeedTree, ValidMask,
+    RiskWeights, SeedTree, Stop, UtilityMoments, ValidMask,
 };
 
 /// 128x128 with blocks of invalid cells.
@@ -93,6 +93,36 @@ fn arithmetic_is_64_bits_where_32_would_be_wrong_and_forcing_it_is_refused() {
     let second = ResidualPrecision::second_order(graph, 0.0, 1.0, 1e-3).unwrap();
     let posterior = Posterior::new(&second, &Observations::none(grid)).unwrap();
     assert_eq!(posterior.arithmetic(), Arithmetic::Double);
+    assert_eq!(posterior.in_arithmetic(Arithmetic::Single).unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn arithmetic_is_32_bits_where_their_measured_error_allows_it() {
+    let grid = Grid::new(70, 80).unwrap();
+    let graph = Conductances::from_logits(&vec![0.0; 4 * grid.num_nodes()], &ValidMask::all(grid)).unwrap();
+    let prior = ResidualPrecision::second_order(graph, 0.0, 1.0, 2.0).unwrap();
+    let posterior = || Posterior::new(&prior, &Observations::none(grid)).unwrap();
+    let single = posterior();
+    assert!(single.precision().contraction_bound() > 1.0, "no bound speaks for 32 bits");
+    assert_eq!(single.arithmetic(), Arithmetic::Single);
+    let weights = RiskWeights::uniform(grid, &(0..grid.num_nodes()).collect::<Vec<_>>()).unwrap();
+    let (variances, numerators) = single.variances_and_numerators(&weights).unwrap();
+    let double = posterior().in_arithmetic(Arithmetic::Double).unwrap();
+    let (expected_variances, expected_numerators) = double.variances_and_numerators(&weights).unwrap();
+    assert!(difference(&variances, &expected_variances) < 4e-6);
+    assert!(difference(&numerators, &expected_numerators) < 1e-5);
+}
+
+#[test]
+fn exact_moments_report_the_residual_of_their_longest_column() {
+    for (arithmetic, rounding) in [(Arithmetic::Single, 1e-5), (Arithmetic::Double, 1e-13)] {
+        let posterior = posterior(0.0625, 200).in_arithmetic(arithmetic).unwrap();
+        let weights = RiskWeights::from_values(vec![1.0; posterior.grid().num_nodes()]).unwrap();
+        let moments = UtilityMoments::exact(&posterior, &weights, 1e-4).unwrap();
+        let [info] = moments.solves[..] else { panic!("one solve is reported") };
+        assert_eq!((info.stop, info.iterations), (Stop::Direct, 0));
+        assert!(info.rel_residual > 0.0 && info.rel_residual < rounding, "{arithmetic:?}: {}", info.rel_residual);
+    }
 }
 
 #[test]
@@ -124,7 +154,7 @@ fn parity_pcg_mean_converges_to_the_exact_mean() {
 fn small_residual_precision_without_measurements_keeps_its_digits() {
     // The Laplacian vanishes on constants, so Sigma 1 = 1 / tau exactly; rounding is amplified by about lambda d / tau.
     for (tau, tolerance) in [(1e-2, 1e-12), (1e-4, 1e-10), (1e-6, 1e-8), (1e-8, 1e-6)] {
-        let posterior = posterior(tau, 0);
+        let posterior = posterior(tau, 0).in_arithmetic(Arithmetic::Double).unwrap();
         let solution = posterior.solve(&vec![1.0; posterior.grid().num_nodes()]).unwrap();
         let worst = solution.iter().map(|value| (value * tau - 1.0).abs()).fold(0.0, f64::max);
         assert!(worst < tolerance, "tau {tau:e}: {worst:e}");

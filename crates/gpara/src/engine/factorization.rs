@@ -321,11 +321,17 @@ impl<T: Kernels> Factorization<T> {
         for (at, field) in scratch.fields.chunks_mut(len).enumerate() {
             let batch = &self.plan.batches[at];
             let order = template.dissection.fronts.iter().flat_map(|front| &front.pivots);
+            let mut any = false;
             for (&position, nodes) in order.zip(&batch.pivot_nodes) {
                 let targets = field[position as usize * count * LANES..].chunks_mut(LANES);
                 for (target, x) in targets.zip(scratch.x.chunks(num_nodes + 1)) {
                     target.iter_mut().zip(nodes).for_each(|(target, &node)| *target = x[node as usize]);
+                    any |= target.iter().any(|&value| value != T::ZERO);
                 }
+            }
+            // The right-hand side of a column of the inverse is 0 in all batches but one.
+            if !any {
+                continue;
             }
             works(at).forward(&self.batches[at], field, &mut scratch.buffers);
             for (&position, nodes) in template.ring.iter().zip(&batch.ring_nodes) {

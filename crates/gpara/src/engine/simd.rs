@@ -431,7 +431,7 @@ x86_vector!(
     __m512,
     f32,
     16,
-    4,
+    5,
     12,
     _mm512_loadu_ps,
     _mm512_storeu_ps,
@@ -462,7 +462,7 @@ x86_vector!(
     __m512d,
     f64,
     8,
-    4,
+    5,
     12,
     _mm512_loadu_pd,
     _mm512_storeu_pd,
@@ -474,6 +474,18 @@ x86_vector!(
     _mm512_fmadd_pd,
     {
         masked!(f64, u8, _mm512_maskz_loadu_pd, _mm512_mask_storeu_pd);
+
+        #[inline(always)]
+        unsafe fn transpose_square(
+            part: (usize, usize),
+            source: *const f64,
+            source_row: usize,
+            target: *mut f64,
+            target_row: usize,
+        ) {
+            // SAFETY: as the caller's.
+            unsafe { transpose_8x8_f64(part, source, source_row, target, target_row) }
+        }
     }
 );
 #[cfg(target_arch = "x86_64")]
@@ -694,34 +706,64 @@ unsafe fn lanes_tile<V: Vector, const M: usize, const N: usize>(
     }
 }
 
+/// [`product_lanes`] of one column: as many rows at once as hide the latency of the sums, whose order is the same.
+#[inline(always)]
+unsafe fn lanes_column<V: Vector>(p: &Raw<V::Elem>) {
+    const TALL: usize = 8;
+    let num_tiles = p.m.div_ceil(TALL);
+    for offset in (0..LANES).step_by(V::WIDTH) {
+        for tile in 0..num_tiles {
+            let (i, end) = (tile * p.m / num_tiles, (tile + 1) * p.m / num_tiles);
+            macro_rules! rows {
+                ($($m:literal)*) => {
+                    match end - i {
+                        $($m => lanes_tile::<V, $m, 1>(p, (i, 0), offset),)*
+                        _ => unreachable!("a tile has at most TALL = 8 rows"),
+                    }
+                };
+            }
+            // SAFETY: rows of tiles stay below m.
+            unsafe { rows!(1 2 3 4 5 6 7 8) }
+        }
+    }
+}
+
 #[inline(always)]
 unsafe fn product_lanes<V: Vector>(p: &Raw<V::Elem>) {
+    if p.n == 1 {
+        // SAFETY: as the caller's.
+        unsafe { return lanes_column::<V>(p) }
+    }
     // So many rows of A stay in the first-level cache while all columns of B pass by.
-    let rows_at_once = (RESIDENT / p.k.max(1)).max(V::TILE).next_multiple_of(V::TILE);
+    let rows_at_once = (RESIDENT / (p.k * p.num_factors).max(1)).max(V::TILE);
+    let num_groups = p.m.div_ceil(rows_at_once);
     for offset in (0..LANES).step_by(V::WIDTH) {
-        for first in (0..p.m).step_by(rows_at_once) {
-            let end = (first + rows_at_once).min(p.m);
+        for group in 0..num_groups {
+            let (first, end) = (group * p.m / num_groups, (group + 1) * p.m / num_groups);
             let left = if p.part == Part::Upper { first } else { 0 };
-            for j in (left..p.n).step_by(V::TILE) {
-                let cols = (p.n - j).min(V::TILE);
-                for i in (first..end).step_by(V::TILE) {
-                    if p.part == Part::Upper && j + cols <= i {
+            // Tiles of nearly equal sides, so that none is a single row or column.
+            let (rows, cols) = (end - first, p.n.saturating_sub(left));
+            let (row_tiles, col_tiles) = (rows.div_ceil(V::TILE), cols.div_ceil(V::TILE));
+            for col_tile in 0..col_tiles {
+                let (j, j_end) = (left + col_tile * cols / col_tiles, left + (col_tile + 1) * cols / col_tiles);
+                for row_tile in 0..row_tiles {
+                    let (i, i_end) = (first + row_tile * rows / row_tiles, first + (row_tile + 1) * rows / row_tiles);
+                    if p.part == Part::Upper && j_end <= i {
                         break;
                     }
-                    let rows = (end - i).min(V::TILE);
                     macro_rules! tiles {
                         ($(($m:literal, $n:literal))*) => {
-                            match (rows, cols) {
+                            match (i_end - i, j_end - j) {
                                 $(($m, $n) => lanes_tile::<V, $m, $n>(p, (i, j), offset),)*
-                                _ => unreachable!("a tile has at most TILE <= 4 rows and columns"),
+                                _ => unreachable!("a tile has at most TILE <= 5 rows and columns"),
                             }
                         };
                     }
-                    // SAFETY: rows and cols are cut to m and n.
+                    // SAFETY: rows and columns of tiles stay below m and n.
                     unsafe {
-                        tiles!((1, 1)(1, 2)(1, 3)(1, 4)(2, 1)(2, 2)(2, 3)(2, 4)(3, 1)(3, 2)(3, 3)(3, 4)(4, 1)(4, 2)(
-                            4, 3
-                        )(4, 4));
+                        tiles!((1, 1)(1, 2)(1, 3)(1, 4)(1, 5)(2, 1)(2, 2)(2, 3)(2, 4)(2, 5)(3, 1)(3, 2)(3, 3)(3, 4)(
+                            3, 5
+                        )(4, 1)(4, 2)(4, 3)(4, 4)(4, 5)(5, 1)(5, 2)(5, 3)(5, 4)(5, 5));
                     }
                 }
             }
@@ -1015,6 +1057,48 @@ unsafe fn transpose_16x16_f32(
             for (column, values) in columns {
                 if column < num_cols {
                     _mm512_mask_storeu_ps(target.add(column * target_row), of_rows, values);
+                }
+            }
+        }
+    }
+}
+
+/// A part of 8 x 8 in registers: pairs of rows, then 128-bit quarters twice.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn transpose_8x8_f64(
+    (num_rows, num_cols): (usize, usize),
+    source: *const f64,
+    source_row: usize,
+    target: *mut f64,
+    target_row: usize,
+) {
+    // SAFETY: the caller has num_rows x num_cols values at `source`, as many at `target`, and AVX-512; masks and tests keep
+    // to them.
+    unsafe {
+        let (of_rows, of_cols) = (((1_u32 << num_rows) - 1) as u8, ((1_u32 << num_cols) - 1) as u8);
+        let mut rows = [_mm512_setzero_pd(); 8];
+        for (i, row) in rows.iter_mut().enumerate() {
+            if i < num_rows {
+                *row = _mm512_maskz_loadu_pd(of_cols, source.add(i * source_row));
+            }
+        }
+        let even = |pair: usize| _mm512_unpacklo_pd(rows[2 * pair], rows[2 * pair + 1]);
+        let odd = |pair: usize| _mm512_unpackhi_pd(rows[2 * pair], rows[2 * pair + 1]);
+        for (first, pairs) in [(0, [even(0), even(1), even(2), even(3)]), (1, [odd(0), odd(1), odd(2), odd(3)])] {
+            let low = _mm512_shuffle_f64x2::<0x88>(pairs[0], pairs[1]);
+            let high = _mm512_shuffle_f64x2::<0x88>(pairs[2], pairs[3]);
+            let low_next = _mm512_shuffle_f64x2::<0xdd>(pairs[0], pairs[1]);
+            let high_next = _mm512_shuffle_f64x2::<0xdd>(pairs[2], pairs[3]);
+            let columns = [
+                (first, _mm512_shuffle_f64x2::<0x88>(low, high)),
+                (first + 2, _mm512_shuffle_f64x2::<0x88>(low_next, high_next)),
+                (first + 4, _mm512_shuffle_f64x2::<0xdd>(low, high)),
+                (first + 6, _mm512_shuffle_f64x2::<0xdd>(low_next, high_next)),
+            ];
+            for (column, values) in columns {
+                if column < num_cols {
+                    _mm512_mask_storeu_pd(target.add(column * target_row), of_rows, values);
                 }
             }
         }

@@ -486,6 +486,9 @@ impl TrunkWork<'_> {
         let len = x.len() / buffers.count;
         for (front, factor) in self.fronts().iter().zip(factors) {
             collect(x, len, &front.pivots, front.pivots.len(), &mut buffers.pivots);
+            if buffers.pivots.iter().all(|&value| value == T::ZERO) {
+                continue;
+            }
             let row = padded(front.boundary.len());
             buffers.boundary.resize(row * buffers.count, T::ZERO);
             self.rows_times(factor.size.boundary, &buffers.pivots, &factor.gain, &mut buffers.boundary, buffers.count);

@@ -153,14 +153,33 @@ impl Posterior {
     }
 
     /// Sigma_S rhs without drift; 0 at nodes measured exactly.
+    ///
+    /// # Shapes
+    /// * `rhs` - `[count, num_nodes]`, solved in one pass, and so is the result
     pub(crate) fn residual_solve(&self, rhs: &[f64]) -> Result<Vec<f64>> {
         let factor = self.factor()?;
         if self.exact_nodes().next().is_none() {
             return Ok(factor.solve(rhs));
         }
         let mut open = rhs.to_vec();
-        self.exact_nodes().for_each(|node| open[node] = 0.0);
+        for row in open.chunks_mut(self.grid().num_nodes()) {
+            self.exact_nodes().for_each(|node| row[node] = 0.0);
+        }
         Ok(factor.solve(&open))
+    }
+
+    /// Sigma_S of every row of `rhs` in one pass, the same bits as one by one.
+    ///
+    /// # Shapes
+    /// * `rhs` - `[count, num_nodes]`, and so is the result
+    pub(crate) fn solve_rows(&self, rhs: &[f64]) -> Result<Vec<f64>> {
+        let mut solutions = self.residual_solve(rhs)?;
+        if let Some(drift) = &self.drift {
+            let num_nodes = self.grid().num_nodes();
+            let rows = rhs.chunks(num_nodes).zip(solutions.chunks_mut(num_nodes));
+            rows.for_each(|(rhs, solution)| drift.add_covariance_product(rhs, solution));
+        }
+        Ok(solutions)
     }
 
     /// Sigma_S rhs by conjugate gradients from 0, for a probe as right-hand side (B.29).
@@ -174,6 +193,16 @@ impl Posterior {
             drift.add_covariance_product(rhs, &mut solution);
         }
         (solution, info)
+    }
+
+    /// How exact the moments are: the true residual of the column of the residual's covariance at a node, as the factorisation
+    /// gives it, over that of x = 0, both by [`residual_norm`](Self::residual_norm).
+    pub(crate) fn column_residual(&self, node: usize) -> Result<SolveInfo> {
+        let mut unit = vec![0.0; self.grid().num_nodes()];
+        unit[node] = 1.0;
+        let column = self.factor()?.solve_once(&unit);
+        let whole = self.precision.precision_diagonal()[node].sqrt();
+        Ok(SolveInfo { iterations: 0, rel_residual: self.residual_norm(&unit, &column) * whole, stop: Stop::Direct })
     }
 
     /// sqrt(r' D_A^-1 r) of r = rhs - A_S x.

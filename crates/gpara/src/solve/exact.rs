@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-use super::arithmetic::Arithmetic;
+use super::arithmetic::{Arithmetic, Choice, MEASURED_TOLERANCE, in_range_of_single};
 use super::stencil::Stencil;
 use crate::engine::{Factorization, Kernels, Plan, SolveScratch, StencilMatrix};
 use crate::error::Result;
@@ -68,6 +68,9 @@ impl<T: Kernels> Pool<T> {
     }
 }
 
+/// Steps of the power iteration: the second already starts from what 32 bits get wrong.
+const POWER_ITERATIONS: usize = 2;
+
 fn take<T>(pool: &Mutex<Vec<T>>) -> Option<T> {
     pool.lock().unwrap_or_else(PoisonError::into_inner).pop()
 }
@@ -99,6 +102,8 @@ pub(crate) struct ExactSolver {
     matrix: SharedMatrix,
     single: Option<RwLock<Factorization<f32>>>,
     double: OnceLock<RwLock<Factorization<f64>>>,
+    /// The measured error of 32 bits; NaN if it was not.
+    single_error: f64,
 }
 
 impl ExactSolver {
@@ -106,16 +111,63 @@ impl ExactSolver {
     ///
     /// # Errors
     /// `NotPositiveDefinite` with the node whose pivot is not positive.
-    pub(crate) fn new(arenas: &Arc<Arenas>, matrix: SharedMatrix, arithmetic: Arithmetic) -> Result<Self> {
-        let single = match arithmetic {
-            Arithmetic::Single => Some(arenas.single.factor(&arenas.plan, matrix.view(), arithmetic)?),
-            Arithmetic::Double => None,
+    pub(crate) fn new(arenas: &Arc<Arenas>, matrix: SharedMatrix, choice: Choice) -> Result<Self> {
+        let in_single = || arenas.single.factor(&arenas.plan, matrix.view(), Arithmetic::Single);
+        let single = match choice {
+            Choice::Known(Arithmetic::Single) => Some(in_single()?),
+            Choice::Known(Arithmetic::Double) => None,
+            // A breakdown says that 32 bits are not enough, as a large error does.
+            Choice::Measured if in_range_of_single(&matrix.diagonal) => in_single().ok(),
+            Choice::Measured => None,
         };
-        let solver = Self { arenas: Arc::clone(arenas), matrix, single, double: OnceLock::new() };
+        let mut solver =
+            Self { arenas: Arc::clone(arenas), matrix, single, double: OnceLock::new(), single_error: f64::NAN };
+        if choice == Choice::Measured {
+            solver.single_error = f64::INFINITY;
+            if let Some(single) = solver.single.take() {
+                solver.single_error = solver.measure(&single);
+                if solver.single_error < MEASURED_TOLERANCE {
+                    solver.single = Some(single);
+                } else {
+                    solver.arenas.single.retire(single);
+                }
+            }
+        }
         if solver.single.is_none() {
             solver.double()?;
         }
         Ok(solver)
+    }
+
+    /// The relative error of 32 bits that was measured; NaN if none was.
+    pub(crate) fn single_error(&self) -> f64 {
+        self.single_error
+    }
+
+    /// rho with |M_ii - (A^-1)_ii| <= rho (A^-1)_ii for the inverse M that 32 bits stand for: the largest eigenvalue of
+    /// I - M A by power iterations in the norm of A, in which that matrix is symmetric.
+    fn measure(&self, single: &RwLock<Factorization<f32>>) -> f64 {
+        let matrix = self.matrix.view();
+        let num_nodes = self.matrix.diagonal.len();
+        let (mut error, mut applied, mut solved) = (vec![0.0; num_nodes], vec![0.0; num_nodes], vec![0.0; num_nodes]);
+        // Signs from the bits of a multiplicative hash hold every mode; solving once brings out the long ones.
+        let sign =
+            |node: usize| if (node as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 0 { 1.0 } else { -1.0 };
+        applied.iter_mut().enumerate().for_each(|(node, value)| *value = sign(node));
+        self.arenas.single.solve(single, &applied, &mut error);
+        let norm = |x: &[f64], applied: &[f64]| x.iter().zip(applied).map(|(x, y)| x * y).sum::<f64>().sqrt();
+        matrix.apply(&error, &mut applied);
+        let (mut size, mut largest) = (norm(&error, &applied), 0.0_f64);
+        for _ in 0..POWER_ITERATIONS {
+            self.arenas.single.solve(single, &applied, &mut solved);
+            error.iter_mut().zip(&solved).for_each(|(error, solved)| *error -= solved);
+            matrix.apply(&error, &mut applied);
+            let next = norm(&error, &applied);
+            let ratio = next / size;
+            largest = if ratio.is_nan() { f64::INFINITY } else { largest.max(ratio) };
+            size = next;
+        }
+        largest
     }
 
     /// The arithmetic of solves and moments.
@@ -153,6 +205,16 @@ impl ExactSolver {
         rows.for_each(|((x, rhs), residual)| self.matrix.view().residual(x, rhs, residual));
         self.arenas.single.solve(single, &residual, &mut change);
         out.iter_mut().zip(change).for_each(|(out, change)| *out += change);
+        out
+    }
+
+    /// A^-1 of one right-hand side as the factorisation gives it, without refinement: what the moments are made of.
+    pub(crate) fn solve_once(&self, rhs: &[f64]) -> Vec<f64> {
+        let mut out = vec![0.0; rhs.len()];
+        match &self.single {
+            Some(single) => self.arenas.single.solve(single, rhs, &mut out),
+            None => self.arenas.double.solve(self.only_double(), rhs, &mut out),
+        }
         out
     }
 
