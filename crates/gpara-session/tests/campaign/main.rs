@@ -4,7 +4,9 @@
 
 mod ask;
 mod constraints;
+mod fitted;
 mod forecast;
+mod matern_fields;
 mod leave_one_out;
 mod program;
 mod tell;

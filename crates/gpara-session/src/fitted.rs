@@ -1,0 +1,234 @@
+//! A Gaussian field whose range, spread and nugget are fitted to what is measured: no network, any field.
+//!
+//! The field is `F b + smooth + nugget`: a drift F b with unknown b, a smooth part of second-order precision `lambda K K`,
+//! `K = kappa^2 I + L` with conductances that stop at the mask and weaken across the edges of a guide picture, and what varies
+//! from cell to cell. Parameters are the most probable ones given the measurements (nearest-neighbour likelihood of the Matern
+//! field that the precision stands for, `fitted/likelihood.rs`); then everything is exact: mean, variances and utilities are
+//! those of the precision on the grid, drift included.
+//!
+//! Heuristic: ranges are fitted by straight distances, also around obstacles and across a guide's edges; the fitted values
+//! are taken as known.
+
+mod design;
+mod drift_terms;
+mod fit;
+mod likelihood;
+mod matern;
+mod robust;
+mod search;
+
+use gpara::{
+    Context, Correction, Drift, GraphDescriptor, GraphPredictor, Guided, MeanSolver, Observation, Observations,
+    Posterior, PriorEnsemble, Reconstruction, ReconstructionInput, ResidualPrecision, Result, RiskRule, SeedTree,
+    UniformGraph, sample_fields,
+};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use drift_terms::check_terms;
+pub use drift_terms::DriftTerm;
+pub use robust::Robust;
+
+use crate::method::{FieldModel, Method, ModelInput, Parameter, Prediction, PredictedStd};
+use crate::scene::Scene;
+use fit::{Fit, fit, spread};
+use matern::Shape;
+
+/// What is fixed of a fitted prior.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FittedPrior {
+    /// The drift; the constant comes first.
+    pub drift: Vec<DriftTerm>,
+    /// How outliers are weighed; `None` takes every value as it is told.
+    pub robust: Option<Robust>,
+    /// Difference of the guide picture (0 to 1) that weakens an edge by 1/e, if the session has a guide.
+    pub guide_scale: Option<f64>,
+}
+
+impl Default for FittedPrior {
+    fn default() -> Self {
+        Self { drift: vec![DriftTerm::Constant], robust: None, guide_scale: None }
+    }
+}
+
+/// The method of a session with a fitted prior.
+#[derive(Debug, Clone)]
+pub struct FittedMethod {
+    prior: FittedPrior,
+}
+
+/// A measurement whose noise a robust fit takes as larger by this factor (in variance, nugget included) is named an outlier.
+const OUTLIER_FACTOR: f64 = 4.0;
+
+/// Nugget variance that is left at least, as a share of the smooth one, so that the algebra keeps its digits.
+const SMALLEST_NUGGET: f64 = 1e-6;
+
+impl FittedMethod {
+    /// The method of a prior.
+    pub fn new(prior: FittedPrior) -> Self {
+        Self { prior }
+    }
+
+    fn precision(&self, scene: &Scene, context: &Context, fit: &Fit) -> Result<ResidualPrecision> {
+        let grid = scene.grid();
+        let flat = vec![0.0; grid.num_nodes()];
+        let descriptor = GraphDescriptor { context, prior_mean: &flat, prior_std: &flat };
+        let uniform = UniformGraph.predict(&descriptor)?;
+        let (kappa_squared, lambda) =
+            Shape::of(grid).precision_of(fit.covariance.range, fit.covariance.std * fit.covariance.std);
+        let (conductances, stiffness) = match (scene.guide(), self.prior.guide_scale) {
+            (Some(guide), Some(scale)) => {
+                let guided = Guided::new(guide.to_vec(), scale)?.predict(&descriptor)?;
+                let sum = |degree: Vec<f64>| degree.iter().sum::<f64>();
+                let share = sum(guided.degree().to_vec()) / sum(uniform.degree().to_vec());
+                (guided, if share > 0.0 { share } else { 1.0 })
+            }
+            _ => (uniform, 1.0),
+        };
+        // Weaker edges on the whole mean a shorter range: kappa^2 and lambda take that back on average.
+        ResidualPrecision::second_order(conductances, 0.0, lambda / (stiffness * stiffness), kappa_squared * stiffness)
+    }
+
+    /// The drift and the prior precision of its coefficients. The level is flat once anything is measured.
+    fn drift(&self, scene: &Scene, observations: &Observations) -> Result<(Vec<Vec<f64>>, Vec<f64>)> {
+        let columns = drift_terms::columns(&self.prior.drift, scene)?;
+        let weak = 1.0 / (2.0 * spread(observations)).powi(2);
+        let mut precisions = vec![weak; columns.len()];
+        if !observations.is_empty() {
+            precisions[0] = 0.0;
+        }
+        Ok((columns, precisions))
+    }
+
+    fn parameters(&self, fit: &Fit, outliers: usize) -> Vec<Parameter> {
+        let Fit { covariance, .. } = fit;
+        let mut parameters = vec![
+            Parameter { name: "range", value: covariance.range, is_spread: false },
+            Parameter { name: "spread", value: covariance.std, is_spread: true },
+            Parameter { name: "nugget", value: covariance.nugget_std, is_spread: true },
+        ];
+        if self.prior.robust.is_some() {
+            parameters.push(Parameter { name: "outliers", value: outliers as f64, is_spread: false });
+        }
+        parameters
+    }
+}
+
+impl Method for FittedMethod {
+    fn identity(&self) -> String {
+        let drift: Vec<String> = self.prior.drift.iter().map(DriftTerm::label).collect();
+        let robust = match self.prior.robust {
+            None => "off",
+            Some(Robust::StudentT) => "student-t",
+            Some(Robust::Huber) => "huber",
+        };
+        let guide = self.prior.guide_scale.map_or("none".into(), |scale| scale.to_string());
+        format!("gaussian, fitted 1, drift {}, robust {robust}, guide {guide}", drift.join(" "))
+    }
+
+    fn fits_level(&self) -> bool {
+        true
+    }
+
+    fn correction(&self) -> Correction {
+        Correction { solver: MeanSolver::Exact, strength: 1.0, range: None }
+    }
+
+    fn risk(&self) -> RiskRule {
+        RiskRule::Uniform
+    }
+
+    fn draw_prior(&self, _context: &Context, _seeds: SeedTree) -> Result<Option<PriorEnsemble>> {
+        Ok(None)
+    }
+
+    fn model(&self, input: &ModelInput<'_>) -> Result<FieldModel> {
+        let ModelInput { scene, context, observations, .. } = *input;
+        let (columns, precisions) = self.drift(scene, observations)?;
+        let fit = fit(observations, (&columns, &precisions), self.prior.robust);
+        // What the lattice adds from cell to cell is in the smooth part already.
+        let excess = Shape::of(scene.grid()).lattice_excess(fit.covariance.range) * fit.covariance.std.powi(2);
+        let nugget = (fit.covariance.nugget_std.powi(2) - excess).max(SMALLEST_NUGGET * fit.covariance.std.powi(2));
+        let (mut noisy, mut outliers) = (Vec::with_capacity(observations.len()), Vec::new());
+        for (entry, &noise) in observations.iter().zip(&fit.noise_variance) {
+            if noise + nugget > OUTLIER_FACTOR * (entry.noise_std.powi(2) + nugget) {
+                outliers.push(entry.node);
+            }
+            noisy.push(Observation { noise_std: (noise + nugget).sqrt(), ..*entry });
+        }
+        let mut seen = Observations::none(scene.grid());
+        seen.add(scene.valid(), &noisy)?;
+        let parameters = self.parameters(&fit, outliers.len());
+        Ok(FieldModel {
+            precision: self.precision(scene, context, &fit)?,
+            drift: Some(Drift::independent(scene.grid(), columns, &precisions)?),
+            observations: seen,
+            nugget_std: nugget.sqrt(),
+            outliers,
+            parameters,
+        })
+    }
+
+    fn predict(
+        &self,
+        _input: &ReconstructionInput<'_>,
+        model: &FieldModel,
+        posterior: &Posterior,
+    ) -> Result<Prediction> {
+        let flat = vec![0.0; posterior.grid().num_nodes()];
+        let (mean, _) = posterior.mean_correction(&flat, MeanSolver::Exact)?;
+        let std = PredictedStd::Posterior { scale: 1.0, spread: None, nugget_std: model.nugget_std };
+        Ok(Prediction { mean, std })
+    }
+
+    fn reconstruct(
+        &self,
+        input: &ReconstructionInput<'_>,
+        model: &FieldModel,
+        num_samples: usize,
+    ) -> Result<Reconstruction> {
+        let posterior = model.posterior()?;
+        let flat = vec![0.0; posterior.grid().num_nodes()];
+        let (mut mean, solve) = posterior.mean_correction(&flat, MeanSolver::Exact)?;
+        let variances = posterior.variances()?;
+        let nugget = model.nugget_std * model.nugget_std;
+        let mut std: Vec<f64> = variances.iter().map(|variance| (variance + nugget).sqrt()).collect();
+        let samples = match num_samples {
+            0 => None,
+            _ => {
+                let drawn = sample_fields(&posterior, &flat, num_samples, input.seeds)?;
+                Some(with_nugget(&drawn, model, input.seeds)?)
+            }
+        };
+        // A measured cell's own deviation from the smooth field is known but for its noise.
+        for entry in model.observations.iter() {
+            let share = nugget / (entry.noise_std * entry.noise_std);
+            let node = entry.node;
+            std[node] = ((1.0 - share).powi(2) * variances[node] + nugget * (1.0 - share)).max(0.0).sqrt();
+            mean[node] += share * (entry.value - mean[node]);
+        }
+        Ok(Reconstruction { mean, std: Some(std), samples, network_calls: 0, worst_solve: Some(solve) })
+    }
+
+    fn error_std(&self, input: &ReconstructionInput<'_>, model: &FieldModel) -> Result<Option<Vec<f64>>> {
+        Ok(self.reconstruct(input, model, 0)?.std)
+    }
+}
+
+/// Adds what varies from cell to cell to samples of the smooth field; at a measured cell it is drawn given the value.
+fn with_nugget(samples: &PriorEnsemble, model: &FieldModel, seeds: SeedTree) -> Result<PriorEnsemble> {
+    let num_nodes = samples.num_nodes();
+    let nugget = model.nugget_std * model.nugget_std;
+    let mut values = samples.as_slice().to_vec();
+    for (sample, field) in values.chunks_mut(num_nodes).enumerate() {
+        let mut normals = vec![0.0; num_nodes];
+        seeds.stream(&format!("nugget/{sample}")).fill_normal(&mut normals);
+        for entry in model.observations.iter() {
+            let share = nugget / (entry.noise_std * entry.noise_std);
+            normals[entry.node] *= (1.0 - share).max(0.0).sqrt();
+            field[entry.node] += share * (entry.value - field[entry.node]);
+        }
+        field.iter_mut().zip(&normals).for_each(|(value, normal)| *value += model.nugget_std * normal);
+    }
+    PriorEnsemble::new(values, num_nodes)
+}
