@@ -147,6 +147,15 @@ impl Campaign {
         self.file.change(|transaction| crate::store::insert_failures(transaction, cells))
     }
 
+    /// Whether the next [`prepare`](Self::prepare) draws samples, which takes seconds.
+    ///
+    /// # Errors
+    /// `Io` if the file cannot be read.
+    pub fn must_draw(&self, method: &dyn Method) -> Result<bool> {
+        let num_nodes = self.scene.grid().num_nodes();
+        Ok(method.draws_prior() && self.file.prior_samples(&method.identity(), num_nodes)?.is_none())
+    }
+
     /// Draws what the method needs before the first ask, and keeps it in the file; says whether anything was drawn.
     ///
     /// # Errors

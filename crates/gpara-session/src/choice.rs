@@ -97,7 +97,8 @@ pub fn choose(input: &ChoiceInput<'_>, count: usize) -> Result<Choice> {
 
 /// The weights of all cells that are not measured, whether or not they may be asked for.
 fn risk_weights(input: &ChoiceInput<'_>, posterior: &Posterior) -> Result<RiskWeights> {
-    let open: Vec<usize> = input.context.valid().nodes().filter(|&node| !input.posterior.observations().contains(node)).collect();
+    let open: Vec<usize> =
+        input.context.valid().nodes().filter(|&node| !input.posterior.observations().contains(node)).collect();
     let grid = input.context.grid();
     let base = match (&input.risk, input.ensemble) {
         (RiskRule::EnsembleSpread(settings), Some(ensemble)) => {

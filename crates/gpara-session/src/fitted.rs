@@ -13,24 +13,26 @@ mod design;
 mod drift_terms;
 mod fit;
 mod likelihood;
+mod maps;
 mod matern;
 mod robust;
 mod search;
 
 use gpara::{
-    Context, Correction, Drift, GraphDescriptor, GraphPredictor, Guided, MeanSolver, Observation, Observations,
-    Posterior, PriorEnsemble, Reconstruction, ReconstructionInput, ResidualPrecision, Result, RiskRule, SeedTree,
-    UniformGraph, sample_fields,
+    Context, Correction, Drift, GraphDescriptor, GraphPredictor, Guided, MAX_DRIFT_COLUMNS, MeanSolver, Observation,
+    Observations, Posterior, PriorEnsemble, Reconstruction, ReconstructionInput, ResidualPrecision, Result, RiskRule,
+    SeedTree, UniformGraph, sample_fields,
 };
 use serde::{Deserialize, Serialize};
 
-pub(crate) use drift_terms::check_terms;
 pub use drift_terms::DriftTerm;
+pub(crate) use drift_terms::check_terms;
 pub use robust::Robust;
 
-use crate::method::{FieldModel, Method, ModelInput, Parameter, Prediction, PredictedStd};
+use crate::method::{FieldModel, Method, ModelInput, Parameter, PredictedStd, Prediction};
 use crate::scene::Scene;
-use fit::{Fit, fit, spread};
+use fit::{Fit, UNKNOWN_STD, fit, spread};
+use maps::{MOST_PATTERNS, patterns};
 use matern::Shape;
 
 /// What is fixed of a fitted prior.
@@ -43,11 +45,27 @@ pub struct FittedPrior {
     pub robust: Option<Robust>,
     /// Difference of the guide picture (0 to 1) that weakens an edge by 1/e, if the session has a guide.
     pub guide_scale: Option<f64>,
+    /// Where the session's maps of the field come from, if it has some: their mean and the patterns in which they differ are
+    /// the prior, the fitted field is what they leave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maps: Option<MapsOrigin>,
+}
+
+/// Where maps of a field come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MapsOrigin {
+    /// The file of the maps, or of the network that drew them.
+    pub file: String,
+    /// Its SHA-256.
+    pub sha256: String,
+    /// Number of maps.
+    pub count: usize,
 }
 
 impl Default for FittedPrior {
     fn default() -> Self {
-        Self { drift: vec![DriftTerm::Constant], robust: None, guide_scale: None }
+        Self { drift: vec![DriftTerm::Constant], robust: None, guide_scale: None, maps: None }
     }
 }
 
@@ -55,6 +73,20 @@ impl Default for FittedPrior {
 #[derive(Debug, Clone)]
 pub struct FittedMethod {
     prior: FittedPrior,
+}
+
+/// What is known of a field before its covariance is fitted.
+struct Base {
+    /// The mean, `num_nodes` values.
+    mean: Vec<f64>,
+    /// The drift's columns, patterns of maps included, and the prior precision of each coefficient; a level without maps is
+    /// flat once anything is measured.
+    columns: Vec<Vec<f64>>,
+    precisions: Vec<f64>,
+    /// The measurements less the mean.
+    residual: Observations,
+    /// The spread that the residual is expected to have.
+    scale: f64,
 }
 
 /// A measurement whose noise a robust fit takes as larger by this factor (in variance, nugget included) is named an outlier.
@@ -89,15 +121,33 @@ impl FittedMethod {
         ResidualPrecision::second_order(conductances, 0.0, lambda / (stiffness * stiffness), kappa_squared * stiffness)
     }
 
-    /// The drift and the prior precision of its coefficients. The level is flat once anything is measured.
-    fn drift(&self, scene: &Scene, observations: &Observations) -> Result<(Vec<Vec<f64>>, Vec<f64>)> {
-        let columns = drift_terms::columns(&self.prior.drift, scene)?;
-        let weak = 1.0 / (2.0 * spread(observations)).powi(2);
-        let mut precisions = vec![weak; columns.len()];
-        if !observations.is_empty() {
-            precisions[0] = 0.0;
+    /// What is known of the field before it is fitted.
+    fn base(&self, scene: &Scene, observations: &Observations) -> Result<Base> {
+        let mut columns = drift_terms::columns(&self.prior.drift, scene)?;
+        let num_nodes = scene.grid().num_nodes();
+        if scene.maps().is_empty() {
+            let scale = spread(observations, UNKNOWN_STD);
+            let mut precisions = vec![(2.0 * scale).powi(-2); columns.len()];
+            if !observations.is_empty() {
+                precisions[0] = 0.0;
+            }
+            let residual = observations.clone();
+            return Ok(Base { mean: vec![0.0; num_nodes], columns, precisions, residual, scale });
         }
-        Ok((columns, precisions))
+        let free = MAX_DRIFT_COLUMNS - columns.len();
+        let found = patterns(scene.maps(), scene.valid(), free.min(MOST_PATTERNS));
+        let around_mean: Vec<Observation> = observations
+            .iter()
+            .map(|entry| Observation { value: entry.value - found.mean[entry.node], ..*entry })
+            .collect();
+        let mut residual = Observations::none(scene.grid());
+        residual.add(scene.valid(), &around_mean)?;
+        // What the patterns explain is no spread of the residual, so the maps' own rest is what is expected.
+        let scale = found.left_std.max(f64::MIN_POSITIVE.sqrt());
+        let mut precisions = vec![(2.0 * scale).powi(-2); columns.len()];
+        precisions.extend(vec![1.0; found.columns.len()]);
+        columns.extend(found.columns);
+        Ok(Base { mean: found.mean, columns, precisions, residual, scale })
     }
 
     fn parameters(&self, fit: &Fit, outliers: usize) -> Vec<Parameter> {
@@ -123,7 +173,8 @@ impl Method for FittedMethod {
             Some(Robust::Huber) => "huber",
         };
         let guide = self.prior.guide_scale.map_or("none".into(), |scale| scale.to_string());
-        format!("gaussian, fitted 1, drift {}, robust {robust}, guide {guide}", drift.join(" "))
+        let maps = self.prior.maps.as_ref().map_or("none".into(), |maps| format!("{} {}", maps.count, maps.sha256));
+        format!("gaussian, fitted 1, drift {}, robust {robust}, guide {guide}, maps {maps}", drift.join(" "))
     }
 
     fn fits_level(&self) -> bool {
@@ -144,8 +195,8 @@ impl Method for FittedMethod {
 
     fn model(&self, input: &ModelInput<'_>) -> Result<FieldModel> {
         let ModelInput { scene, context, observations, .. } = *input;
-        let (columns, precisions) = self.drift(scene, observations)?;
-        let fit = fit(observations, (&columns, &precisions), self.prior.robust);
+        let Base { mean, columns, precisions, residual, scale } = self.base(scene, observations)?;
+        let fit = fit(&residual, (&columns, &precisions), scale, self.prior.robust);
         // What the lattice adds from cell to cell is in the smooth part already.
         let excess = Shape::of(scene.grid()).lattice_excess(fit.covariance.range) * fit.covariance.std.powi(2);
         let nugget = (fit.covariance.nugget_std.powi(2) - excess).max(SMALLEST_NUGGET * fit.covariance.std.powi(2));
@@ -161,6 +212,7 @@ impl Method for FittedMethod {
         let parameters = self.parameters(&fit, outliers.len());
         Ok(FieldModel {
             precision: self.precision(scene, context, &fit)?,
+            prior_mean: Some(mean),
             drift: Some(Drift::independent(scene.grid(), columns, &precisions)?),
             observations: seen,
             nugget_std: nugget.sqrt(),
@@ -175,8 +227,7 @@ impl Method for FittedMethod {
         model: &FieldModel,
         posterior: &Posterior,
     ) -> Result<Prediction> {
-        let flat = vec![0.0; posterior.grid().num_nodes()];
-        let (mean, _) = posterior.mean_correction(&flat, MeanSolver::Exact)?;
+        let mean = model.smooth_mean(posterior)?;
         let std = PredictedStd::Posterior { scale: 1.0, spread: None, nugget_std: model.nugget_std };
         Ok(Prediction { mean, std })
     }
@@ -188,15 +239,14 @@ impl Method for FittedMethod {
         num_samples: usize,
     ) -> Result<Reconstruction> {
         let posterior = model.posterior()?;
-        let flat = vec![0.0; posterior.grid().num_nodes()];
-        let (mut mean, solve) = posterior.mean_correction(&flat, MeanSolver::Exact)?;
+        let mut mean = model.smooth_mean(&posterior)?;
         let variances = posterior.variances()?;
         let nugget = model.nugget_std * model.nugget_std;
         let mut std: Vec<f64> = variances.iter().map(|variance| (variance + nugget).sqrt()).collect();
         let samples = match num_samples {
             0 => None,
             _ => {
-                let drawn = sample_fields(&posterior, &flat, num_samples, input.seeds)?;
+                let drawn = sample_fields(&posterior, &model.prior_mean(), num_samples, input.seeds)?;
                 Some(with_nugget(&drawn, model, input.seeds)?)
             }
         };
@@ -207,7 +257,7 @@ impl Method for FittedMethod {
             std[node] = ((1.0 - share).powi(2) * variances[node] + nugget * (1.0 - share)).max(0.0).sqrt();
             mean[node] += share * (entry.value - mean[node]);
         }
-        Ok(Reconstruction { mean, std: Some(std), samples, network_calls: 0, worst_solve: Some(solve) })
+        Ok(Reconstruction { mean, std: Some(std), samples, network_calls: 0, worst_solve: None })
     }
 
     fn error_std(&self, input: &ReconstructionInput<'_>, model: &FieldModel) -> Result<Option<Vec<f64>>> {

@@ -63,7 +63,8 @@ mod store;
 
 pub use campaign::{Answer, AskRequest, Campaign, Estimate, Forecast, Misfit, Status, Told};
 pub use choice::{Choice, ChoiceInput, ChosenPoint, Limits, choose};
-pub use fitted::{DriftTerm, FittedMethod, FittedPrior, Robust};
+pub use error::is_disk_full;
+pub use fitted::{DriftTerm, FittedMethod, FittedPrior, MapsOrigin, Robust};
 pub use forecast::{ForecastInput, diminishing_return, reaches, variance_curve};
 pub use leave_one_out::{Coverage, LeftOut, coverage, leave_one_out};
 pub use method::{
@@ -71,7 +72,7 @@ pub use method::{
 };
 pub use scale::Scale;
 pub use scene::{Layers, Scene};
-pub use settings::{EXACT_NOISE_STD, SessionPrior, Settings, Task, default_budget};
+pub use settings::{EXACT_NOISE_STD, Place, SessionPrior, Settings, Task, default_budget};
 pub use state::State;
 pub use store::{
     AskRecord, AskedPoint, InputFile, InputRecord, NewMeasurement, NewTell, ReconstructionRecord, SessionFile,

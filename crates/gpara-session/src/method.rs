@@ -1,5 +1,7 @@
 //! The seam between a session and the method that serves it: a prior, a graph, a reconstruction.
 
+use std::borrow::Cow;
+
 use gpara::{
     Conductances, Context, Correction, Drift, GaussianReconstructor, GaussianSettings, GraphDescriptor, GraphPredictor,
     MeanSolver, Observations, Posterior, PriorEnsemble, PriorMean, Reconstruction, ReconstructionInput, Reconstructor,
@@ -29,6 +31,8 @@ pub struct ModelInput<'a> {
 pub struct FieldModel {
     /// Q_g.
     pub precision: ResidualPrecision,
+    /// The mean before the measurements and the drift, `num_nodes` values; 0 where `None`.
+    pub prior_mean: Option<Vec<f64>>,
     /// What the field follows on the whole, with unknown factors.
     pub drift: Option<Drift>,
     /// The measurements as the model sees them: their noise holds the nugget, and that of outliers is larger than told.
@@ -57,12 +61,32 @@ impl FieldModel {
     pub fn plain(precision: ResidualPrecision, observations: &Observations) -> Self {
         Self {
             precision,
+            prior_mean: None,
             drift: None,
             observations: observations.clone(),
             nugget_std: 0.0,
             outliers: Vec::new(),
             parameters: Vec::new(),
         }
+    }
+
+    /// The mean before the measurements and the drift, `num_nodes` values.
+    pub fn prior_mean(&self) -> Cow<'_, [f64]> {
+        match &self.prior_mean {
+            Some(mean) => Cow::Borrowed(mean),
+            None => Cow::Owned(vec![0.0; self.precision.grid().num_nodes()]),
+        }
+    }
+
+    /// The mean of the smooth field, drift included.
+    ///
+    /// # Errors
+    /// Those of [`Posterior::mean_correction`].
+    pub fn smooth_mean(&self, posterior: &Posterior) -> Result<Vec<f64>> {
+        let prior = self.prior_mean();
+        let (mut mean, _) = posterior.mean_correction(&prior, MeanSolver::Exact)?;
+        mean.iter_mut().zip(prior.iter()).for_each(|(mean, prior)| *mean += prior);
+        Ok(mean)
     }
 
     /// The posterior of the smooth field.
@@ -155,6 +179,11 @@ pub trait Method: Send + Sync {
     /// Which cells' uncertainty counts (B.32-B.34).
     fn risk(&self) -> RiskRule;
 
+    /// Whether [`draw_prior`](Self::draw_prior) draws samples, which takes seconds.
+    fn draws_prior(&self) -> bool {
+        false
+    }
+
     /// Draws the samples the session keeps; `None` for a prior without samples.
     ///
     /// # Errors
@@ -171,12 +200,8 @@ pub trait Method: Send + Sync {
     ///
     /// # Errors
     /// Those of the linear algebra.
-    fn predict(
-        &self,
-        input: &ReconstructionInput<'_>,
-        model: &FieldModel,
-        posterior: &Posterior,
-    ) -> Result<Prediction>;
+    fn predict(&self, input: &ReconstructionInput<'_>, model: &FieldModel, posterior: &Posterior)
+    -> Result<Prediction>;
 
     /// The field as well as the method can tell, with `num_samples` samples of it (0: none).
     ///

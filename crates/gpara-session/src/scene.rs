@@ -27,6 +27,8 @@ pub struct Layers {
     pub guide: Option<Vec<f64>>,
     /// Maps that a drift names.
     pub channels: Vec<(String, Vec<f64>)>,
+    /// Maps of the field, in its unit, whose mean and differences are the prior.
+    pub maps: Vec<Vec<f64>>,
 }
 
 impl Layers {
@@ -38,6 +40,7 @@ impl Layers {
             ("importance", self.importance.as_ref().map(Vec::len)),
             ("cost", self.cost.as_ref().map(Vec::len)),
             ("guide", self.guide.as_ref().map(Vec::len)),
+            ("map of the prior", self.maps.iter().map(Vec::len).find(|&len| len != grid.num_nodes())),
             ("drift's map", self.channels.iter().map(|(_, map)| map.len()).find(|&len| len != grid.num_nodes())),
         ];
         match lengths.into_iter().find(|(_, length)| length.is_some_and(|length| length != grid.num_nodes())) {
@@ -57,6 +60,7 @@ pub struct Scene {
     cost: Option<Vec<f64>>,
     guide: Option<Vec<f64>>,
     channels: Vec<(String, Vec<f64>)>,
+    maps: Vec<Vec<f64>>,
     context: OnceLock<Context>,
 }
 
@@ -98,7 +102,11 @@ impl Scene {
         check_map(grid, "guide", layers.guide.as_deref(), "a picture's luminance lies in 0 to 1", |luminance| {
             (0.0..=1.0).contains(&luminance)
         })?;
-        check_channels(&valid, &layers.channels)?;
+        for (_, map) in &layers.channels {
+            check_valid_cells(&valid, "drift's map", map)?;
+        }
+        layers.maps.iter().try_for_each(|map| check_valid_cells(&valid, "map of the prior", map))?;
+        let normalized = |map: &Vec<f64>| map.iter().map(|&value| settings.scale.normalized(value)).collect();
         let scene = Self {
             valid,
             radio,
@@ -107,6 +115,7 @@ impl Scene {
             cost: layers.cost.clone(),
             guide: layers.guide.clone(),
             channels: layers.channels.clone(),
+            maps: layers.maps.iter().map(normalized).collect(),
             context: OnceLock::new(),
         };
         settings.prior.check_maps(&scene)?;
@@ -153,6 +162,11 @@ impl Scene {
         self.channels.iter().find(|(known, _)| known == name).map(|(_, map)| map.as_slice())
     }
 
+    /// Maps of the field, normalised, whose mean and differences are the prior; none without such a prior.
+    pub fn maps(&self) -> &[Vec<f64>] {
+        &self.maps
+    }
+
     /// The context with every channel that networks read; computed on first use.
     ///
     /// # Errors
@@ -195,16 +209,12 @@ fn radio_scene(settings: &Settings, layers: &Layers) -> Result<Option<RadioScene
     }
 }
 
-/// Maps of a drift need a number in every valid cell; elsewhere they are not looked at.
-fn check_channels(valid: &ValidMask, channels: &[(String, Vec<f64>)]) -> Result<()> {
-    for (_, map) in channels {
-        if let Some(node) = valid.nodes().find(|&node| !map[node].is_finite()) {
-            let (row, col) = valid.grid().row_col(node);
-            let (name, value, allowed) = ("drift's map", map[node], "it must be finite in every valid cell");
-            return Err(SessionError::LayerValue { name, value, row, col, allowed }.into());
-        }
-    }
-    Ok(())
+/// Such a map needs a number in every valid cell; elsewhere it is not looked at.
+fn check_valid_cells(valid: &ValidMask, name: &'static str, map: &[f64]) -> Result<()> {
+    let Some(node) = valid.nodes().find(|&node| !map[node].is_finite()) else { return Ok(()) };
+    let (row, col) = valid.grid().row_col(node);
+    let (value, allowed) = (map[node], "it must be finite in every valid cell");
+    Err(SessionError::LayerValue { name, value, row, col, allowed }.into())
 }
 
 fn check_map(

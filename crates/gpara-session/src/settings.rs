@@ -1,6 +1,7 @@
 //! What a session is told once, at its beginning.
 
 use gpara::{Grid, Result, SeedTree};
+use gpara_tasks::geo::{Affine, Crs, Georeference};
 use gpara_tasks::radio::{GAIN_FLOOR_DB, GAIN_RANGE_DB};
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,26 @@ pub struct Settings {
     pub seed: u64,
     /// What is assumed of the field before it is measured.
     pub prior: SessionPrior,
+    /// The grid's place in the world; `None` counts in cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+}
+
+/// The place of a grid in the world.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// `x_origin, x_per_col, x_per_row, y_origin, y_per_col, y_per_row`, as GDAL's geotransform.
+    pub geotransform: [f64; 6],
+    /// The coordinate reference system, e.g. `EPSG:32632`, if it is known.
+    pub crs: Option<String>,
+}
+
+impl From<Georeference> for Place {
+    fn from(place: Georeference) -> Self {
+        let crs = place.crs().map(|crs| crs.to_string());
+        Self { geotransform: place.affine().coefficients(), crs }
+    }
 }
 
 /// The kind of a scene.
@@ -82,9 +103,8 @@ impl SessionPrior {
 
     /// Checks the numbers.
     fn check(&self) -> Result<()> {
-        let refused = |name, value: f64, allowed| {
-            Err(SessionError::Setting { name, value: value.to_string(), allowed }.into())
-        };
+        let refused =
+            |name, value: f64, allowed| Err(SessionError::Setting { name, value: value.to_string(), allowed }.into());
         match self {
             Self::Fitted(prior) => {
                 if let Some(scale) = prior.guide_scale.filter(|scale| !(scale.is_finite() && *scale > 0.0)) {
@@ -111,6 +131,13 @@ impl SessionPrior {
     /// Checks that the scene holds the maps that the prior names.
     pub(crate) fn check_maps(&self, scene: &Scene) -> Result<()> {
         let Self::Fitted(prior) = self else { return Ok(()) };
+        let expected = prior.maps.as_ref().map_or(0, |maps| maps.count);
+        if expected != scene.maps().len() {
+            let (name, value) = ("prior", format!("{} maps", scene.maps().len()));
+            return Err(
+                SessionError::Setting { name, value, allowed: "as many maps as the prior was made from" }.into()
+            );
+        }
         for term in &prior.drift {
             if let DriftTerm::Channel { name } = term
                 && scene.channel(name).is_none()
@@ -141,6 +168,7 @@ impl Settings {
             stop_at: None,
             seed: 0,
             prior: SessionPrior::Fitted(FittedPrior::default()),
+            place: None,
         }
     }
 
@@ -155,6 +183,16 @@ impl Settings {
     /// `InvalidInput` for an empty or far too large grid.
     pub fn grid(&self) -> Result<Grid> {
         Grid::new(self.rows, self.cols)
+    }
+
+    /// The grid's place in the world; in cells where none is declared.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the transform has no inverse or the system is unknown.
+    pub fn georeference(&self) -> Result<Georeference> {
+        let Some(place) = &self.place else { return Ok(Georeference::CELLS) };
+        let crs = place.crs.as_deref().map(str::parse::<Crs>).transpose()?;
+        Ok(Georeference::new(Affine::new(place.geotransform)?, crs))
     }
 
     /// The root of the session's randomness.
@@ -188,6 +226,7 @@ impl Settings {
         if let Some(target) = self.stop_at.filter(|target| !(target.is_finite() && *target > 0.0)) {
             return refused("stop-at", target.to_string(), "a finite number > 0");
         }
+        self.georeference()?;
         self.prior.check()
     }
 }

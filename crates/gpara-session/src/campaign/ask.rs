@@ -79,8 +79,7 @@ impl Campaign {
         let model = self.model(method, &state)?;
         let noise_std = settings.noise_std(settings.sigma).hypot(model.nugget_std);
         let posterior = model.posterior()?;
-        let prediction =
-            method.predict(&self.reconstruction_input(&prepared.context, &model), &model, &posterior)?;
+        let prediction = method.predict(&self.reconstruction_input(&prepared.context, &model), &model, &posterior)?;
         let with_pending = match state.pending.is_empty() {
             true => None,
             false => {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use gpara::{Drift, MeanSolver, Posterior, PriorEnsemble, Result};
+use gpara::{Drift, Posterior, PriorEnsemble, Result};
 
 use super::Campaign;
 use crate::leave_one_out::{LeftOut, leave_one_out};
@@ -114,7 +114,7 @@ impl Campaign {
         let left_out = if model.drift.is_some() {
             // The smooth field alone: the model's own posterior, whose spread is known.
             let posterior = model.posterior()?;
-            let (mean, _) = posterior.mean_correction(&vec![0.0; estimate.mean.len()], MeanSolver::Exact)?;
+            let mean = model.smooth_mean(&posterior)?;
             let std: Vec<f64> = posterior.variances()?.into_iter().map(f64::sqrt).collect();
             leave_one_out(&posterior, &mean, &std)?
         } else {

@@ -26,7 +26,7 @@ struct Prior {
 }
 
 /// Spread of a field of which nothing is known, normalised: two of them reach from the middle to the end of the range.
-const UNKNOWN_STD: f64 = 0.5;
+pub(super) const UNKNOWN_STD: f64 = 0.5;
 
 /// Number of imagined values of that spread.
 const IMAGINED: f64 = 3.0;
@@ -37,12 +37,12 @@ const SHORTEST_RANGE: f64 = 2.5;
 /// How often a robust fit weighs its measurements anew.
 const ROBUST_ROUNDS: usize = 3;
 
-/// The spread of values around their mean, with a few imagined ones of the range's own spread among them.
-pub(super) fn spread(observations: &Observations) -> f64 {
+/// The spread of values around their mean, with a few imagined ones of the spread that is expected among them.
+pub(super) fn spread(observations: &Observations, expected: f64) -> f64 {
     let count = observations.len() as f64;
     let mean = observations.iter().map(|entry| entry.value).sum::<f64>() / count.max(1.0);
     let squares: f64 = observations.iter().map(|entry| (entry.value - mean).powi(2)).sum();
-    let imagined = IMAGINED * UNKNOWN_STD * UNKNOWN_STD;
+    let imagined = IMAGINED * expected * expected;
     ((squares + imagined) / ((count - 1.0).max(0.0) + IMAGINED)).sqrt()
 }
 
@@ -50,9 +50,15 @@ pub(super) fn spread(observations: &Observations) -> f64 {
 ///
 /// # Shapes
 /// * `drift` - the columns of the drift and the prior precision of each coefficient
-pub(super) fn fit(observations: &Observations, drift: (&[Vec<f64>], &[f64]), robust: Option<Robust>) -> Fit {
+/// * `scale` - the spread that the field is expected to have
+pub(super) fn fit(
+    observations: &Observations,
+    drift: (&[Vec<f64>], &[f64]),
+    scale: f64,
+    robust: Option<Robust>,
+) -> Fit {
     let grid = observations.grid();
-    let (shape, design, scale) = (Shape::of(grid), Design::new(observations), spread(observations));
+    let (shape, design) = (Shape::of(grid), Design::new(observations));
     let told: Vec<f64> = observations.iter().map(|entry| entry.noise_std.powi(2)).collect();
     let priors = priors(grid, scale);
     let covariance_with = |noise: &[f64]| {
@@ -84,9 +90,8 @@ fn priors(grid: Grid, scale: f64) -> [Prior; 3] {
 }
 
 fn most_probable(likelihood: &Likelihood<'_>, priors: &[Prior; 3]) -> Covariance {
-    let inside = |point: &[f64]| -> [f64; 3] {
-        std::array::from_fn(|k| point[k].clamp(priors[k].lowest, priors[k].highest))
-    };
+    let inside =
+        |point: &[f64]| -> [f64; 3] { std::array::from_fn(|k| point[k].clamp(priors[k].lowest, priors[k].highest)) };
     let covariance = |point: &[f64]| {
         let [range, std, nugget_std] = inside(point).map(f64::exp);
         Covariance { range, std, nugget_std }

@@ -89,22 +89,14 @@ fn bessel_product(x: f64) -> f64 {
         return 1.0;
     }
     if x <= 2.0 {
-        const I1: [f64; 7] =
-            [0.5, 0.878_905_94, 0.514_988_69, 0.150_849_34, 0.026_587_33, 0.003_015_32, 0.000_324_11];
+        const I1: [f64; 7] = [0.5, 0.878_905_94, 0.514_988_69, 0.150_849_34, 0.026_587_33, 0.003_015_32, 0.000_324_11];
         const K1: [f64; 7] =
             [1.0, 0.154_431_44, -0.672_785_79, -0.181_568_97, -0.019_194_02, -0.001_104_04, -0.000_046_86];
         let first_kind = x * polynomial(&I1, (x / 3.75).powi(2));
         x * (x / 2.0).ln() * first_kind + polynomial(&K1, (x / 2.0).powi(2))
     } else {
-        const K1: [f64; 7] = [
-            1.253_314_14,
-            0.234_986_19,
-            -0.036_556_20,
-            0.015_042_68,
-            -0.007_803_53,
-            0.003_256_14,
-            -0.000_682_45,
-        ];
+        const K1: [f64; 7] =
+            [1.253_314_14, 0.234_986_19, -0.036_556_20, 0.015_042_68, -0.007_803_53, 0.003_256_14, -0.000_682_45];
         x.sqrt() * (-x).exp() * polynomial(&K1, 2.0 / x)
     }
 }
@@ -146,7 +138,10 @@ mod tests {
                     let excess = if distance == 0 { shape.lattice_excess(range) } else { 0.0 };
                     let expected = 4.0 * (excess + shape.correlation(distance as f64 * shape.inverse_length(range)));
                     let found = column[center + distance];
-                    assert!((found - expected).abs() < 4.0 * tolerance, "{shape:?} {range} {distance}: {found} {expected}");
+                    assert!(
+                        (found - expected).abs() < 4.0 * tolerance,
+                        "{shape:?} {range} {distance}: {found} {expected}"
+                    );
                 }
             }
         }

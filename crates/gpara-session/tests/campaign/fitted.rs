@@ -119,8 +119,7 @@ fn drift_follows_a_map_that_the_session_holds_and_refuses_one_it_does_not() {
 
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings { prior: SessionPrior::Fitted(prior), ..settings(30, 20, 99) };
-    let made =
-        gpara_session::SessionFile::create(&folder.path().join("S.gpara"), &settings, &Layers::default(), &[]);
+    let made = gpara_session::SessionFile::create(&folder.path().join("S.gpara"), &settings, &Layers::default(), &[]);
     let error = made.unwrap_err();
     assert_eq!(error.kind(), gpara::ErrorKind::InvalidInput);
     assert!(error.to_string().contains("channel=elev"), "{error}");

@@ -6,7 +6,7 @@ mod ask;
 mod constraints;
 mod fitted;
 mod forecast;
-mod matern_fields;
 mod leave_one_out;
+mod matern_fields;
 mod program;
 mod tell;
