@@ -4,6 +4,7 @@ mod closed_loop;
 mod command;
 mod console;
 mod embedded_models;
+mod evaluation;
 mod failure;
 mod model_source;
 mod output_folder;
@@ -22,7 +23,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[cfg(feature = "train")]
 use command::train;
 use command::{
-    ask, completions, demo, eval, import, inspect, models, new, reconstruct, report as report_command, run, status, tell,
+    ask, completions, demo, eval, import, inspect, models, new, reconstruct, report as report_command, run, status,
+    tell,
 };
 use console::Console;
 use failure::{Failure, Outcome};

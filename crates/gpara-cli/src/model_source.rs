@@ -1,12 +1,14 @@
 //! Where a preset's networks come from: embedded in the binary, or trained weights in a folder.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use gpara::{Denoiser, GraphPredictor, MeanPredictor, NoiseSchedule, Scorer};
+use gpara_nn::{Network, OnnxDenoiser, OnnxGraph, OnnxMean, OnnxScorer, sha256_hex};
 
 use crate::embedded_models::EmbeddedModel;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 
 /// A prior with the schedule its timesteps belong to.
 pub(crate) type SourcedPrior = (Arc<dyn Denoiser>, NoiseSchedule);
@@ -24,6 +26,14 @@ pub(crate) trait ModelSource: Sync {
 
     /// The scorer of that name for a task.
     fn scorer(&self, name: &str, task: &str) -> Outcome<Arc<dyn Scorer>>;
+
+    /// A hash of the weights of that name.
+    fn fingerprint(&self, name: &str) -> Outcome<String>;
+}
+
+/// The first half of a SHA-256: enough to tell weights apart, short enough for every line of a results file.
+fn short_hash(bytes: &[u8]) -> String {
+    sha256_hex(bytes).chars().take(16).collect()
 }
 
 /// The networks of this binary.
@@ -47,6 +57,62 @@ impl ModelSource for EmbeddedSource {
     fn scorer(&self, name: &str, task: &str) -> Outcome<Arc<dyn Scorer>> {
         Ok(Arc::new(EmbeddedModel::named(name)?.scorer(task)?))
     }
+
+    fn fingerprint(&self, name: &str) -> Outcome<String> {
+        Ok(short_hash(EmbeddedModel::named(name)?.onnx))
+    }
+}
+
+/// Exported networks, `NAME.onnx` with the card `NAME.toml`, in a folder; what is not there comes from the binary.
+pub(crate) struct FolderSource {
+    /// The folder.
+    pub(crate) folder: PathBuf,
+}
+
+impl FolderSource {
+    fn file(&self, name: &str) -> Option<PathBuf> {
+        Some(self.folder.join(format!("{name}.onnx"))).filter(|file| file.exists())
+    }
+
+    fn load(file: &Path, task: &str) -> Outcome<Arc<Network>> {
+        let network = Network::from_file(file, rayon::current_num_threads())?;
+        network.card().require_task(task)?;
+        Ok(Arc::new(network))
+    }
+}
+
+impl ModelSource for FolderSource {
+    fn prior(&self, name: &str, task: &str) -> Outcome<SourcedPrior> {
+        let Some(file) = self.file(name) else { return EmbeddedSource.prior(name, task) };
+        let denoiser = OnnxDenoiser::new(Self::load(&file, task)?)?;
+        let schedule = denoiser.schedule().clone();
+        Ok((Arc::new(denoiser), schedule))
+    }
+
+    fn mean(&self, name: &str, task: &str) -> Outcome<Arc<dyn MeanPredictor>> {
+        let Some(file) = self.file(name) else { return EmbeddedSource.mean(name, task) };
+        Ok(Arc::new(OnnxMean::new(Self::load(&file, task)?)?))
+    }
+
+    fn graph(&self, name: &str, task: &str) -> Outcome<Arc<dyn GraphPredictor>> {
+        let Some(file) = self.file(name) else { return EmbeddedSource.graph(name, task) };
+        Ok(Arc::new(OnnxGraph::new(Self::load(&file, task)?)?))
+    }
+
+    fn scorer(&self, name: &str, task: &str) -> Outcome<Arc<dyn Scorer>> {
+        let Some(file) = self.file(name) else { return EmbeddedSource.scorer(name, task) };
+        Ok(Arc::new(OnnxScorer::new(Self::load(&file, task)?)?))
+    }
+
+    fn fingerprint(&self, name: &str) -> Outcome<String> {
+        let Some(file) = self.file(name) else { return EmbeddedSource.fingerprint(name) };
+        hash_of(&file)
+    }
+}
+
+fn hash_of(file: &Path) -> Outcome<String> {
+    let bytes = std::fs::read(file).map_err(|error| Failure::file("read", file, &error, "check --weights"))?;
+    Ok(short_hash(&bytes))
 }
 
 /// Loads each network of another source once, for an evaluation over many scenes.
@@ -56,13 +122,15 @@ pub(crate) struct CachedSource<S> {
     means: Mutex<HashMap<String, Arc<dyn MeanPredictor>>>,
     graphs: Mutex<HashMap<String, Arc<dyn GraphPredictor>>>,
     scorers: Mutex<HashMap<String, Arc<dyn Scorer>>>,
+    hashes: Mutex<HashMap<String, String>>,
 }
 
 impl<S: ModelSource> CachedSource<S> {
     /// A cache in front of `source`.
     pub(crate) fn new(source: S) -> Self {
         let (priors, means) = (Mutex::default(), Mutex::default());
-        Self { source, priors, means, graphs: Mutex::default(), scorers: Mutex::default() }
+        let (graphs, scorers, hashes) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { source, priors, means, graphs, scorers, hashes }
     }
 }
 
@@ -106,40 +174,67 @@ impl<S: ModelSource> ModelSource for CachedSource<S> {
         known.insert(name.to_owned(), Arc::clone(&scorer));
         Ok(scorer)
     }
+
+    fn fingerprint(&self, name: &str) -> Outcome<String> {
+        let mut known = self.hashes.lock().expect("loading does not panic");
+        if let Some(hash) = known.get(name) {
+            return Ok(hash.clone());
+        }
+        let hash = self.source.fingerprint(name)?;
+        known.insert(name.to_owned(), hash.clone());
+        Ok(hash)
+    }
 }
 
-/// Weights as the trainer writes them, run by libtorch: on a GPU where there is one.
+/// Weights as the trainer writes them, run by libtorch: on a GPU where there is one. Graphs and scorers, asked once a scene
+/// or once a round, and what is not there, come from exported networks.
 #[cfg(feature = "train")]
 pub(crate) struct TorchSource {
     /// Holds `NAME.safetensors`, NAME with underscores.
-    pub(crate) folder: std::path::PathBuf,
+    folder: PathBuf,
+    exported: FolderSource,
 }
 
 #[cfg(feature = "train")]
 impl TorchSource {
-    fn load(&self, name: &str) -> Outcome<gpara_train::TorchNetwork> {
-        let file = self.folder.join(format!("{}.safetensors", name.replace('-', "_")));
-        Ok(gpara_train::TorchNetwork::load(&file, gpara_train::best_device())?)
+    /// The weights of a folder.
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { exported: FolderSource { folder: folder.clone() }, folder }
+    }
+
+    fn file(&self, name: &str) -> Option<PathBuf> {
+        Some(self.folder.join(format!("{}.safetensors", name.replace('-', "_")))).filter(|file| file.exists())
+    }
+
+    fn load(file: &Path) -> Outcome<gpara_train::TorchNetwork> {
+        Ok(gpara_train::TorchNetwork::load(file, gpara_train::best_device())?)
     }
 }
 
 #[cfg(feature = "train")]
 impl ModelSource for TorchSource {
-    fn prior(&self, name: &str, _task: &str) -> Outcome<SourcedPrior> {
-        Ok((Arc::new(self.load(name)?), NoiseSchedule::ddpm()))
+    fn prior(&self, name: &str, task: &str) -> Outcome<SourcedPrior> {
+        let Some(file) = self.file(name) else { return self.exported.prior(name, task) };
+        Ok((Arc::new(Self::load(&file)?), NoiseSchedule::ddpm()))
     }
 
-    fn mean(&self, name: &str, _task: &str) -> Outcome<Arc<dyn MeanPredictor>> {
-        Ok(Arc::new(self.load(name)?))
+    fn mean(&self, name: &str, task: &str) -> Outcome<Arc<dyn MeanPredictor>> {
+        let Some(file) = self.file(name) else { return self.exported.mean(name, task) };
+        Ok(Arc::new(Self::load(&file)?))
     }
 
-    /// Asked once a scene, on the CPU: the exported network of the binary.
     fn graph(&self, name: &str, task: &str) -> Outcome<Arc<dyn GraphPredictor>> {
-        EmbeddedSource.graph(name, task)
+        self.exported.graph(name, task)
     }
 
-    /// Asked once a round, on the CPU: the exported network of the binary.
     fn scorer(&self, name: &str, task: &str) -> Outcome<Arc<dyn Scorer>> {
-        EmbeddedSource.scorer(name, task)
+        self.exported.scorer(name, task)
+    }
+
+    fn fingerprint(&self, name: &str) -> Outcome<String> {
+        match self.file(name).or_else(|| self.exported.file(name)) {
+            Some(file) => hash_of(&file),
+            None => EmbeddedSource.fingerprint(name),
+        }
     }
 }

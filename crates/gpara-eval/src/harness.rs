@@ -1,184 +1,243 @@
-//! Runs experiments over scenes, resumable.
+//! Runs methods over scenes; what is done stands in a JSONL file, one line a case.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gpara::{Context, ErrorDetail, ErrorKind, Result, SeedTree};
-use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
+use gpara::{ErrorDetail, ErrorKind, Result, SeedTree};
 use thiserror::Error as ThisError;
 
-/// One scene of a test set.
-pub struct Scene {
-    /// Its name in the data set.
-    pub id: String,
-    /// What is known before measuring.
-    pub context: Context,
-    /// The true field, `num_nodes` normalised values.
-    pub truth: Vec<f64>,
-}
+use crate::case::{Case, read_cases, settings_hash};
+use crate::method::Method;
+use crate::networks::Networks;
+use crate::peak_memory::PeakMemory;
+use crate::registry::Registry;
+use crate::runner::{MethodRun, SceneRunner};
+use crate::scene::Scene;
+use crate::task::Task;
 
-/// The numbers of one method on one scene, by name (`rmse`, `mae`, `seconds`, `network_calls`, ...).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MethodResult {
-    /// The method, e.g. `paper/random`.
+/// A hash of the sources that decide numbers.
+pub const CODE_VERSION: &str = env!("GPARA_CODE_VERSION");
+
+/// A case that could not be run, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FailedCase {
+    /// Name of the method.
     pub method: String,
-    /// Its numbers.
-    pub values: BTreeMap<String, f64>,
-}
-
-/// All methods of one experiment on one scene: one line of the JSONL file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SceneResults {
-    /// The experiment's name.
-    pub experiment: String,
-    /// The scene's id.
+    /// Id of the scene.
     pub scene: String,
-    /// The root seed of the run.
-    pub seed: u64,
-    /// One entry a method.
-    pub methods: Vec<MethodResult>,
+    /// The message of the error.
+    pub reason: String,
+    /// Its class.
+    pub kind: ErrorKind,
 }
 
-/// Methods that share work on a scene.
-pub trait Experiment: Sync {
-    /// What a failed scene reports.
-    type Error: From<gpara::Error> + Send;
+/// Sees each case as it is done, with all that the method made.
+pub type OnCase<'a> = dyn Fn(&Case, &MethodRun) + Sync + 'a;
 
-    /// A name that identifies the methods and all their settings in the results file.
-    fn name(&self) -> &str;
-
-    /// Runs every method on `scene`. `seeds` depends on the root seed and the scene alone, so methods are paired.
-    ///
-    /// # Errors
-    /// Whatever a method reports; the scene is then not recorded.
-    fn run(&self, scene: &Scene, seeds: SeedTree) -> Result<Vec<MethodResult>, Self::Error>;
+/// What an evaluation runs.
+pub struct Plan<'a> {
+    /// Methods by name.
+    pub registry: &'a Registry,
+    /// The networks.
+    pub networks: &'a dyn Networks,
+    /// What the scenes hold.
+    pub task: Task,
+    /// The methods, paired: all get the same scenes, seeds and measurement noise.
+    pub methods: &'a [Method],
+    /// The settings of the data that decide numbers, as text; part of each line's hash.
+    pub data: &'a str,
+    /// The scenes.
+    pub scenes: &'a [Scene],
+    /// Scenes that run at once.
+    pub jobs: usize,
 }
 
-/// Runs experiments over scenes and keeps what is done in a JSONL file.
+/// Keeps what is done in a file and runs what is missing.
 pub struct Harness {
     path: PathBuf,
     seed: u64,
-    done: Vec<SceneResults>,
+    done: Vec<Case>,
 }
 
 impl Harness {
-    /// Opens or continues the results file at `path`.
-    ///
-    /// A torn last line (the process was killed while writing) is dropped.
+    /// Opens or continues the results file at `path`. A torn last line (the process was killed while writing) is dropped.
     ///
     /// # Errors
-    /// `Io` if the file cannot be read or written, `Incompatible` if a complete line is not a result or has another seed.
+    /// `Io` if the file cannot be read or written, `Incompatible` if a line is no case, or of another seed or code version.
     pub fn open(path: &Path, seed: u64) -> Result<Self> {
         let mut done = Vec::new();
-        let mut kept = String::new();
         if path.exists() {
-            let file = File::open(path).map_err(|source| HarnessError::io(path, source))?;
-            let mut reader = BufReader::new(file);
-            let mut line = String::new();
-            let mut number = 0;
-            while reader.read_line(&mut line).map_err(|source| HarnessError::io(path, source))? > 0 {
-                number += 1;
-                if !line.ends_with('\n') {
-                    break;
-                }
-                let result: SceneResults = serde_json::from_str(&line).map_err(|source| HarnessError::Line {
-                    path: path.into(),
-                    number,
-                    source,
-                })?;
-                if result.seed != seed {
-                    return Err(HarnessError::Seed { path: path.into(), found: result.seed, wanted: seed }.into());
-                }
-                kept.push_str(&line);
-                done.push(result);
-                line.clear();
+            done = read_cases(path)?;
+            for case in &done {
+                check("seed", case, &case.seed.to_string(), &seed.to_string(), path)?;
+                check("code version", case, &case.code, CODE_VERSION, path)?;
             }
         }
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|source| HarnessError::io(folder, source))?;
         }
+        let kept: String = done.iter().map(Case::line).collect();
         std::fs::write(path, kept).map_err(|source| HarnessError::io(path, source))?;
         Ok(Self { path: path.into(), seed, done })
     }
 
-    /// Runs `experiment` on the scenes that are not recorded yet; `on_scene` is called after each.
+    /// Runs every case of the plan that the file does not hold; a case that fails is returned and not recorded.
     ///
     /// # Errors
-    /// The first failure of a scene, or `Io`; every scene that finished is recorded.
-    pub fn run<E: Experiment>(
-        &mut self,
-        experiment: &E,
-        scenes: &[Scene],
-        on_scene: &(dyn Fn(&SceneResults) + Sync),
-    ) -> Result<(), E::Error> {
-        let finished: HashSet<String> = self
-            .done
-            .iter()
-            .filter(|result| result.experiment == experiment.name())
-            .map(|result| result.scene.clone())
-            .collect();
-        let missing: Vec<&Scene> = scenes.iter().filter(|scene| !finished.contains(&scene.id)).collect();
+    /// `Incompatible` if the file holds a case of the plan with other settings or weights, `Io` if it cannot be written.
+    pub fn run(&mut self, plan: &Plan<'_>, on_case: &OnCase<'_>) -> Result<Vec<FailedCase>> {
+        self.check_done(plan)?;
+        let done: HashSet<(&str, &str, u32)> = self.done.iter().map(Case::key).collect();
+        let missing = |scene: &Scene| -> Vec<(&Method, u32)> {
+            let cases = plan.methods.iter().flat_map(|method| (0..method.repeats).map(move |repeat| (method, repeat)));
+            cases.filter(|(method, repeat)| !done.contains(&(&method.name, &scene.id, *repeat))).collect()
+        };
+        let work: Vec<(&Scene, Vec<(&Method, u32)>)> =
+            plan.scenes.iter().map(|scene| (scene, missing(scene))).filter(|(_, cases)| !cases.is_empty()).collect();
         let file = OpenOptions::new().append(true).open(&self.path);
-        let file = Mutex::new(file.map_err(|source| self.io(source))?);
-        // A scene is parallel inside, and a worker that waits there takes up another scene: without chunks every scene would
-        // be begun before the first is done, each with its memory and nothing recorded.
-        for chunk in missing.chunks(rayon::current_num_threads()) {
-            let outcomes: Vec<Result<SceneResults, E::Error>> =
-                chunk.par_iter().map(|scene| self.run_scene(experiment, scene, &file, on_scene)).collect();
-            for outcome in outcomes {
-                self.done.push(outcome?);
+        let sink = Sink {
+            path: &self.path,
+            file: Mutex::new(file.map_err(|source| HarnessError::io(&self.path, source))?),
+            done: Mutex::default(),
+            failed: Mutex::default(),
+        };
+        let jobs = plan.jobs.clamp(1, work.len().max(1));
+        let memory = if jobs == 1 { PeakMemory::Measured } else { PeakMemory::Unknown };
+        let next = AtomicUsize::new(0);
+        let (seed, task) = (self.seed, plan.task);
+        // Plain threads, not rayon's: a worker that waits inside one scene would take up another one in the middle of it.
+        let worker = || -> Result<()> {
+            while let Some((scene, cases)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let root = SeedTree::new(seed).subtree(&format!("scene/{}", scene.id));
+                for repeat in 0..=cases.iter().map(|(_, repeat)| *repeat).max().unwrap_or(0) {
+                    let seeds = if repeat == 0 { root } else { root.subtree(&format!("repeat/{repeat}")) };
+                    let runner = SceneRunner::new(plan.registry, plan.networks, task, scene, seeds, memory);
+                    for (method, _) in cases.iter().filter(|(_, of)| *of == repeat) {
+                        sink.run_case(&runner, plan, method, scene, repeat, seed, on_case)?;
+                    }
+                }
+            }
+            Ok(())
+        };
+        let outcome = std::thread::scope(|threads| {
+            let handles: Vec<_> = (0..jobs).map(|_| threads.spawn(worker)).collect();
+            handles.into_iter().map(|handle| handle.join().expect("a case does not panic")).collect::<Result<Vec<_>>>()
+        });
+        let Sink { done, failed, .. } = sink;
+        self.done.extend(done.into_inner().expect("a writer does not panic"));
+        outcome?;
+        let mut failed = failed.into_inner().expect("a writer does not panic");
+        failed.sort_by(|a, b| (&a.method, &a.scene).cmp(&(&b.method, &b.scene)));
+        Ok(failed)
+    }
+
+    /// Refuses to go on from cases that other settings or other weights made.
+    fn check_done(&self, plan: &Plan<'_>) -> Result<()> {
+        let methods: HashMap<&str, &Method> =
+            plan.methods.iter().map(|method| (method.name.as_str(), method)).collect();
+        let mut weights: HashMap<&str, String> = HashMap::new();
+        for case in &self.done {
+            let Some(method) = methods.get(case.method.as_str()) else { continue };
+            check("settings", case, &case.settings, &settings_hash(method, plan.task, plan.data), &self.path)?;
+            for (name, found) in &case.weights {
+                let wanted = match weights.get(name.as_str()) {
+                    Some(wanted) => wanted.clone(),
+                    None => plan.networks.fingerprint(name)?,
+                };
+                check(&format!("weights `{name}`"), case, found, &wanted, &self.path)?;
+                weights.insert(name, wanted);
             }
         }
         Ok(())
     }
 
-    /// Runs one scene and records it.
-    fn run_scene<E: Experiment>(
-        &self,
-        experiment: &E,
-        scene: &Scene,
-        file: &Mutex<File>,
-        on_scene: &(dyn Fn(&SceneResults) + Sync),
-    ) -> Result<SceneResults, E::Error> {
-        let seeds = SeedTree::new(self.seed).subtree(&format!("scene/{}", scene.id));
-        let methods = experiment.run(scene, seeds)?;
-        let (experiment, scene) = (experiment.name().to_owned(), scene.id.clone());
-        let result = SceneResults { experiment, scene, seed: self.seed, methods };
-        let mut line = serde_json::to_string(&result).expect("results are plain numbers and strings");
-        line.push('\n');
-        let mut file = file.lock().expect("a writer does not panic");
-        file.write_all(line.as_bytes()).map_err(|source| self.io(source))?;
-        drop(file);
-        on_scene(&result);
-        Ok(result)
-    }
-
-    fn io(&self, source: std::io::Error) -> gpara::Error {
-        HarnessError::io(&self.path, source).into()
-    }
-
-    /// Every recorded result of the given scenes, sorted by scene and experiment: the order does not depend on threads.
-    pub fn results(&self, scenes: &[Scene]) -> Vec<SceneResults> {
+    /// Every recorded case of the given scenes, sorted by method, scene and repeat: the order does not depend on threads.
+    pub fn cases(&self, scenes: &[Scene]) -> Vec<Case> {
         let wanted: HashSet<&str> = scenes.iter().map(|scene| scene.id.as_str()).collect();
-        let mut results: Vec<SceneResults> =
-            self.done.iter().filter(|result| wanted.contains(result.scene.as_str())).cloned().collect();
-        results.sort_by(|a, b| (&a.scene, &a.experiment).cmp(&(&b.scene, &b.experiment)));
-        results
+        let mut cases: Vec<Case> =
+            self.done.iter().filter(|case| wanted.contains(case.scene.as_str())).cloned().collect();
+        cases.sort_by(|a, b| a.key().cmp(&b.key()));
+        cases
     }
+}
+
+/// Where finished cases go.
+struct Sink<'a> {
+    path: &'a Path,
+    file: Mutex<File>,
+    done: Mutex<Vec<Case>>,
+    failed: Mutex<Vec<FailedCase>>,
+}
+
+impl Sink<'_> {
+    fn run_case(
+        &self,
+        runner: &SceneRunner<'_>,
+        plan: &Plan<'_>,
+        method: &Method,
+        scene: &Scene,
+        repeat: u32,
+        seed: u64,
+        on_case: &OnCase<'_>,
+    ) -> Result<()> {
+        let run = match runner.run(method) {
+            Ok(run) => run,
+            Err(error) => {
+                let (method, scene) = (method.name.clone(), scene.id.clone());
+                let failed = FailedCase { method, scene, reason: error.to_string(), kind: error.kind() };
+                self.failed.lock().expect("a writer does not panic").push(failed);
+                return Ok(());
+            }
+        };
+        let mut weights = BTreeMap::new();
+        for name in &run.networks {
+            weights.insert(name.clone(), plan.networks.fingerprint(name)?);
+        }
+        let case = Case {
+            method: method.name.clone(),
+            scene: scene.id.clone(),
+            repeat,
+            seed,
+            settings: settings_hash(method, plan.task, plan.data),
+            code: CODE_VERSION.to_owned(),
+            weights,
+            points: run.points(),
+            values: run.values.clone(),
+        };
+        let mut file = self.file.lock().expect("a writer does not panic");
+        file.write_all(case.line().as_bytes()).map_err(|source| HarnessError::io(self.path, source))?;
+        drop(file);
+        on_case(&case, &run);
+        self.done.lock().expect("a writer does not panic").push(case);
+        Ok(())
+    }
+}
+
+fn check(what: &str, case: &Case, found: &str, wanted: &str, path: &Path) -> Result<()> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(HarnessError::Other {
+        what: what.to_owned(),
+        method: case.method.clone(),
+        scene: case.scene.clone(),
+        found: found.to_owned(),
+        wanted: wanted.to_owned(),
+        path: path.into(),
+    }
+    .into())
 }
 
 #[derive(Debug, ThisError)]
 enum HarnessError {
     #[error("cannot use results file {path}")]
     Io { path: PathBuf, source: std::io::Error },
-    #[error("line {number} of results file {path} is not a result")]
-    Line { path: PathBuf, number: usize, source: serde_json::Error },
-    #[error("results file {path} was made with seed {found}, this run has seed {wanted}")]
-    Seed { path: PathBuf, found: u64, wanted: u64 },
+    #[error("results file {path} holds `{method}` on `{scene}` with {what} {found}, this run has {wanted}")]
+    Other { what: String, method: String, scene: String, found: String, wanted: String, path: PathBuf },
 }
 
 impl HarnessError {
@@ -191,77 +250,16 @@ impl ErrorDetail for HarnessError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Io { .. } => ErrorKind::Io,
-            Self::Line { .. } | Self::Seed { .. } => ErrorKind::Incompatible,
+            Self::Other { .. } => ErrorKind::Incompatible,
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
             Self::Io { .. } => None,
-            Self::Line { .. } | Self::Seed { .. } => Some("give another --out folder, or remove the file".into()),
+            Self::Other { .. } => {
+                Some("results of different runs are never mixed: give another --out folder, or remove the file".into())
+            }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use gpara::Grid;
-
-    use super::*;
-
-    struct Draw {
-        runs: AtomicUsize,
-    }
-
-    impl Experiment for Draw {
-        type Error = gpara::Error;
-
-        fn name(&self) -> &str {
-            "draw"
-        }
-
-        fn run(&self, _scene: &Scene, seeds: SeedTree) -> Result<Vec<MethodResult>> {
-            self.runs.fetch_add(1, Ordering::Relaxed);
-            let values = BTreeMap::from([("rmse".to_owned(), seeds.stream("draw").normal())]);
-            Ok(vec![MethodResult { method: "draw".into(), values }])
-        }
-    }
-
-    fn scenes() -> Vec<Scene> {
-        let grid = Grid::new(1, 2).unwrap();
-        let scene = |id: &str| Scene { id: id.into(), context: Context::empty(grid), truth: vec![0.0; 2] };
-        vec![scene("a"), scene("b"), scene("c")]
-    }
-
-    #[test]
-    fn harness_killed_in_a_line_resumes_to_the_same_results() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("results.jsonl");
-        let scenes = scenes();
-        let mut whole = Harness::open(&path, 3).unwrap();
-        let draw = Draw { runs: AtomicUsize::new(0) };
-        whole.run(&draw, &scenes, &|_| ()).unwrap();
-        let expected = whole.results(&scenes);
-
-        let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::write(&path, &text[..text.len() - 10]).unwrap();
-        let mut resumed = Harness::open(&path, 3).unwrap();
-        let draw = Draw { runs: AtomicUsize::new(0) };
-        resumed.run(&draw, &scenes, &|_| ()).unwrap();
-        assert_eq!(draw.runs.load(Ordering::Relaxed), 1);
-        assert_eq!(resumed.results(&scenes), expected);
-        assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 3);
-    }
-
-    #[test]
-    fn harness_refuses_a_file_of_another_seed() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("results.jsonl");
-        let draw = Draw { runs: AtomicUsize::new(0) };
-        Harness::open(&path, 3).unwrap().run(&draw, &scenes(), &|_| ()).unwrap();
-        let error = Harness::open(&path, 4).err().unwrap();
-        assert_eq!(error.kind(), ErrorKind::Incompatible);
     }
 }

@@ -1,11 +1,41 @@
-//! Paired evaluation: every method on the same scenes with the same seeds, one JSON line a case, tables with intervals.
+//! Paired evaluation: every method on the same scenes with the same seeds and points, one JSON line a case, tables with
+//! intervals.
 //!
-//! An [`Experiment`] runs all methods that share work (one prior ensemble, say) on one scene. The [`Harness`] runs
-//! experiments over scenes in parallel, appends each scene's results to a JSONL file as one line, and skips the scenes
-//! that file already holds, so that an interrupted evaluation goes on where it stopped.
+//! A method is a reconstructor and a policy by name ([`Registry`], [`standard`]) with a budget and settings ([`Method`]).
+//! [`SceneRunner`] takes one through one scene and scores it; the [`Harness`] does so for all methods and scenes, appends
+//! each case to a JSONL file and skips those the file already holds, so that an interrupted evaluation goes on where it
+//! stopped. `docs/add-a-method.md` shows how a method is added.
 
+pub mod baseline;
+mod case;
 mod harness;
+mod method;
+mod methods;
+mod networks;
+mod peak_memory;
+mod policy;
+mod registry;
+mod rival;
+mod runner;
+mod scene;
+mod score;
+mod shelf;
+mod similarity;
+mod statistics;
 mod table;
+mod task;
 
-pub use harness::{Experiment, Harness, MethodResult, Scene, SceneResults};
-pub use table::{ResultTable, Summary, TableRow, paired_difference};
+pub use case::{Case, read_cases};
+pub use harness::{CODE_VERSION, FailedCase, Harness, OnCase, Plan};
+pub use method::{Method, MethodConfig, OneOrMany, PolicyChoice};
+pub use methods::standard;
+pub use networks::{CountedNetworks, Networks, NoNetworks, ScheduledDenoiser};
+pub use peak_memory::PeakMemory;
+pub use registry::{BuildPolicy, BuildReconstructor, MethodScene, PolicyEntry, ReconstructorEntry, Registry, Settings};
+pub use runner::{MAX_BATCH, MethodRun, SceneRunner};
+pub use scene::Scene;
+pub use shelf::{Cost, Shelf};
+pub use similarity::structural_similarity;
+pub use statistics::{Comparison, Summary, compare};
+pub use table::{CSV_HEADER, ResultTable, TableConfig, TableRow};
+pub use task::Task;

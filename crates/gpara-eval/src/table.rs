@@ -1,186 +1,257 @@
-//! Means with 95 % intervals over scenes, paired differences, and the Markdown table.
+//! Tables of results as a configuration asks for them: Markdown for people, CSV for programs.
 
 use std::fmt::Write;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use crate::harness::SceneResults;
+use crate::case::Case;
+use crate::statistics::{Comparison, compare, summary};
 
-/// Mean over scenes and the half-width of its 95 % interval (normal approximation, 1.96 standard errors).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Summary {
-    /// Number of scenes.
-    pub count: usize,
-    /// Mean.
-    pub mean: f64,
-    /// Half-width of the 95 % interval; NaN-free: 0 for a single scene.
-    pub half_width: f64,
+/// One `[[table]]` of a configuration.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableConfig {
+    /// Heading.
+    pub title: String,
+    /// What a reader must know, Markdown.
+    #[serde(default)]
+    pub about: String,
+    /// The numbers shown; the first is the one that is compared.
+    #[serde(default = "rmse")]
+    pub numbers: Vec<String>,
+    /// The method that every row is compared with where the row names no `rival`.
+    #[serde(default)]
+    pub against: Option<String>,
+    /// The rows.
+    #[serde(rename = "row")]
+    pub rows: Vec<TableRow>,
 }
 
-impl Summary {
-    /// Summary of values, `None` if there are none.
-    pub fn of(values: &[f64]) -> Option<Self> {
-        let count = values.len();
-        if count == 0 {
-            return None;
-        }
-        let mean = values.iter().sum::<f64>() / count as f64;
-        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        let half_width = if count > 1 { 1.96 * (squares / (count - 1) as f64 / count as f64).sqrt() } else { 0.0 };
-        Some(Self { count, mean, half_width })
-    }
+fn rmse() -> Vec<String> {
+    vec!["rmse".into()]
 }
 
-/// The values of one number of one method, in scene order.
-fn values(results: &[SceneResults], method: &str, number: &str) -> Vec<(String, f64)> {
-    let mut found = Vec::new();
-    for result in results {
-        for entry in result.methods.iter().filter(|entry| entry.method == method) {
-            if let Some(&value) = entry.values.get(number) {
-                found.push((result.scene.clone(), value));
-            }
-        }
-    }
-    found
-}
-
-/// Mean over the common scenes of `method - rival` for one number, with its 95 % interval.
-pub fn paired_difference(results: &[SceneResults], method: &str, rival: &str, number: &str) -> Option<Summary> {
-    let rivals = values(results, rival, number);
-    let differences: Vec<f64> = values(results, method, number)
-        .into_iter()
-        .filter_map(|(scene, value)| rivals.iter().find(|(other, _)| *other == scene).map(|(_, rival)| value - rival))
-        .collect();
-    Summary::of(&differences)
-}
-
-/// One row of a results table, as written in a config.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// One row of a table.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableRow {
     /// What the reader sees.
     pub label: String,
     /// The method's name in the results.
     pub method: String,
-    /// The number compared; `rmse` where left out.
-    #[serde(default = "rmse")]
-    pub number: String,
-    /// A reference figure to stand beside it, as text.
+    /// The paper's figures for the same row, on other data: one text a number, in order.
+    #[serde(default)]
+    pub paper: Vec<String>,
+    /// A figure of ours to stand beside the first number, as text.
     #[serde(default)]
     pub reference: String,
-    /// The figure to reach (at most), if there is one.
+    /// The figure to reach (at most) by the first number, if there is one.
     #[serde(default)]
     pub reach: Option<f64>,
     /// A method to compare with, scene by scene.
     #[serde(default)]
     pub rival: Option<String>,
+    /// Why the row is empty, where it is.
+    #[serde(default)]
+    pub reason: String,
 }
 
-fn rmse() -> String {
-    "rmse".into()
-}
-
-/// A Markdown table over results.
+/// A table over results.
 pub struct ResultTable<'a> {
-    /// The results, one entry a scene and experiment.
-    pub results: &'a [SceneResults],
-    /// The rows.
-    pub rows: &'a [TableRow],
+    /// The cases.
+    pub cases: &'a [Case],
+    /// What the table shows.
+    pub config: &'a TableConfig,
 }
 
 impl ResultTable<'_> {
-    /// The table as Markdown. A row without results says so instead of a number.
+    fn comparison(&self, row: &TableRow) -> Option<(String, Option<Comparison>)> {
+        let rival = row.rival.as_ref().or(self.config.against.as_ref()).filter(|rival| **rival != row.method)?;
+        Some((rival.clone(), compare(self.cases, &row.method, rival, &self.config.numbers[0])))
+    }
+
+    /// The table as Markdown. A row without results gives its reason instead of numbers; the mean of a row that is better
+    /// than `against` is bold.
     pub fn markdown(&self) -> String {
-        let mut text = String::from(
-            "| method | mean, 95 % interval | maps | MAE | reference | reach | reached | paired difference to the rival | network calls | seconds |\n|---|---|---|---|---|---|---|---|---|---|\n",
-        );
-        for row in self.rows {
-            let number = |name: &str| {
-                Summary::of(&values(self.results, &row.method, name).into_iter().map(|(_, v)| v).collect::<Vec<_>>())
-            };
-            let Some(summary) = number(&row.number) else {
-                writeln!(text, "| {} | not run | 0 | | {} | | | | | |", row.label, row.reference).expect("to a string");
-                continue;
-            };
-            let plain = |summary: Option<Summary>, digits: usize| {
-                summary.map_or_else(String::new, |summary| format!("{:.digits$}", summary.mean))
-            };
-            let reach = row.reach.map_or_else(String::new, |reach| format!("{reach}"));
-            let reached = row.reach.map_or("", |reach| if summary.mean <= reach { "yes" } else { "**no**" });
-            let paired = row.rival.as_ref().map_or_else(String::new, |rival| {
-                paired_difference(self.results, &row.method, rival, &row.number).map_or_else(
-                    || format!("{rival}: not run"),
-                    |difference| format!("{:+.4} ± {:.4} ({rival})", difference.mean, difference.half_width),
-                )
-            });
-            writeln!(
-                text,
-                "| {} | {:.4} ± {:.4} | {} | {} | {} | {reach} | {reached} | {paired} | {} | {} |",
-                row.label,
-                summary.mean,
-                summary.half_width,
-                summary.count,
-                plain(number("mae"), 4),
-                row.reference,
-                plain(number("network_calls"), 0),
-                plain(number("seconds"), 2),
-            )
-            .expect("to a string");
+        let TableConfig { numbers, rows, .. } = self.config;
+        let with_paper = rows.iter().any(|row| !row.paper.is_empty());
+        let with_reference = rows.iter().any(|row| !row.reference.is_empty());
+        let with_reach = rows.iter().any(|row| row.reach.is_some());
+        let with_rival = rows.iter().any(|row| self.comparison(row).is_some());
+        let mut head = vec!["method".to_owned(), "scenes".to_owned()];
+        head.extend(numbers.iter().map(|number| heading(number).to_owned()));
+        if with_paper {
+            head.extend(numbers.iter().map(|number| format!("paper, other data: {}", heading(number))));
+        }
+        head.extend(with_reference.then(|| "our reference".to_owned()));
+        head.extend(with_reach.then(|| "goal".to_owned()));
+        head.extend(with_rival.then(|| "difference, 95 % interval, wins".to_owned()));
+        head.extend(["calls", "seconds"].map(String::from));
+        let mut text = line(&head) + &line(&vec!["---".to_owned(); head.len()]);
+        for row in rows {
+            let mut cells = vec![row.label.clone()];
+            let compared = self.comparison(row);
+            let better = row.rival.is_none()
+                && compared.as_ref().is_some_and(|(_, compared)| compared.is_some_and(|c| c.is_better()));
+            let first = summary(self.cases, &row.method, &numbers[0]);
+            cells.push(first.map_or(0, |first| first.count).to_string());
+            for (place, number) in numbers.iter().enumerate() {
+                cells.push(match summary(self.cases, &row.method, number) {
+                    Some(found) if place == 0 => {
+                        let shown = format!("{} ± {}", digits(found.mean), digits(found.half_width()));
+                        if better { format!("**{shown}**") } else { shown }
+                    }
+                    Some(found) => digits(found.mean),
+                    None if place == 0 && row.reason.is_empty() => "not run".to_owned(),
+                    None if place == 0 => format!("not run: {}", row.reason),
+                    None => String::new(),
+                });
+            }
+            if with_paper {
+                cells.extend((0..numbers.len()).map(|place| row.paper.get(place).cloned().unwrap_or_default()));
+            }
+            if with_reference {
+                cells.push(row.reference.clone());
+            }
+            if with_reach {
+                cells.push(match (row.reach, first) {
+                    (Some(reach), Some(first)) if first.mean <= reach => format!("{reach}: reached"),
+                    (Some(reach), Some(_)) => format!("{reach}: **missed**"),
+                    (Some(reach), None) => reach.to_string(),
+                    (None, _) => String::new(),
+                });
+            }
+            if with_rival {
+                cells.push(compared.map_or_else(String::new, |(rival, compared)| difference(&rival, compared)));
+            }
+            let mean = |number: &str| summary(self.cases, &row.method, number).map(|found| found.mean);
+            cells.push(mean("network_calls").map_or_else(String::new, |calls| format!("{calls:.0}")));
+            cells.push(mean("seconds").map_or_else(String::new, digits));
+            text += &line(&cells);
+        }
+        text
+    }
+
+    /// One line a row and number: `table,label,method,number,scenes,mean,low,high`.
+    pub fn csv(&self) -> String {
+        let mut text = String::new();
+        for row in &self.config.rows {
+            for number in &self.config.numbers {
+                if let Some(found) = summary(self.cases, &row.method, number) {
+                    let (count, mean, low, high) = (found.count, found.mean, found.low, found.high);
+                    let (title, label) = (quoted(&self.config.title), quoted(&row.label));
+                    writeln!(text, "{title},{label},{},{number},{count},{mean},{low},{high}", row.method)
+                        .expect("to a string");
+                }
+            }
         }
         text
     }
 }
 
+/// The first line of [`ResultTable::csv`].
+pub const CSV_HEADER: &str = "table,label,method,number,scenes,mean,low,high\n";
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
+fn line(cells: &[String]) -> String {
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn difference(rival: &str, compared: Option<Comparison>) -> String {
+    let Some(compared) = compared else { return format!("`{rival}`: not run") };
+    let found = compared.difference;
+    let signed = |value: f64| format!("{}{}", if value < 0.0 { "−" } else { "+" }, digits(value.abs()));
+    let (mean, low, high) = (signed(found.mean), signed(found.low), signed(found.high));
+    let verdict = compared.verdict();
+    format!("{mean} [{low}, {high}], {}/{} wins: {verdict} than `{rival}`", compared.wins, found.count)
+        .replace("no difference than", "no difference to")
+}
+
+/// Four significant decimals for errors, fewer for large numbers.
+fn digits(value: f64) -> String {
+    match value.abs() {
+        large if large >= 100.0 => format!("{value:.0}"),
+        middle if middle >= 10.0 => format!("{value:.1}"),
+        middle if middle >= 1.0 => format!("{value:.3}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+fn heading(number: &str) -> &str {
+    match number {
+        "rmse" => "RMSE",
+        "mae" => "MAE",
+        "ssim" => "SSIM",
+        "psnr" => "PSNR",
+        "abs_rel" => "AbsRel",
+        "delta1" => "δ1",
+        "rmse_all" => "RMSE, all cells",
+        "rmse_unobserved" => "RMSE, unobserved",
+        "seconds_acquire" => "stage I s",
+        "seconds_reconstruct" => "stage II s",
+        "network_calls_acquire" => "stage I calls",
+        "network_calls_reconstruct" => "stage II calls",
+        "peak_memory_acquire" => "stage I MiB",
+        "peak_memory_reconstruct" => "stage II MiB",
+        "standardized_error" => "error / std",
+        "coverage_90" => "90 % coverage",
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::harness::MethodResult;
-
-    fn results() -> Vec<SceneResults> {
-        let scene = |scene: &str, ours: f64, theirs: f64| SceneResults {
-            experiment: "e".into(),
-            scene: scene.into(),
-            seed: 0,
-            methods: [("ours", ours), ("theirs", theirs)]
-                .map(|(method, rmse)| MethodResult {
-                    method: method.into(),
-                    values: BTreeMap::from([("rmse".into(), rmse)]),
-                })
-                .into(),
-        };
-        vec![scene("a", 1.0, 2.0), scene("b", 3.0, 5.0)]
-    }
+    use crate::statistics::tests::case;
 
     #[test]
-    fn summary_and_paired_difference_match_hand_computation() {
-        let summary = Summary::of(&[1.0, 3.0]).unwrap();
-        assert_eq!(summary.mean, 2.0);
-        // Sample standard deviation sqrt(2), standard error 1.
-        assert!((summary.half_width - 1.96).abs() < 1e-12);
-        let difference = paired_difference(&results(), "ours", "theirs", "rmse").unwrap();
-        assert_eq!(difference.mean, -1.5);
-        assert!((difference.half_width - 1.96 * 0.5).abs() < 1e-12);
-        assert_eq!(Summary::of(&[]), None);
-    }
-
-    #[test]
-    fn markdown_says_reached_and_not_reached_and_not_run() {
-        let row = |method: &str, reach: f64| TableRow {
-            label: method.into(),
-            method: method.into(),
-            number: "rmse".into(),
-            reference: String::new(),
-            reach: Some(reach),
-            rival: None,
-        };
-        let results = results();
-        let rows = [row("ours", 2.0), row("theirs", 3.4), row("nobody", 1.0)];
-        let text = ResultTable { results: &results, rows: &rows }.markdown();
+    fn better_rival_is_bold_goals_are_judged_and_empty_rows_say_why() {
+        let mut cases = Vec::new();
+        for scene in 0..12 {
+            let (name, noise) = (format!("{scene}"), 0.001 * f64::from(scene));
+            cases.push(case("best", &name, "rmse", 2.0 + noise));
+            cases.push(case("rival", &name, "rmse", 1.0 + noise));
+            cases.push(case("poor", &name, "rmse", 3.0 + noise));
+        }
+        let config: TableConfig = toml::from_str(
+            r#"
+            title = "T"
+            against = "best"
+            [[row]]
+            label = "ours"
+            method = "best"
+            paper = [".014"]
+            reach = 2.5
+            [[row]]
+            label = "theirs"
+            method = "rival"
+            [[row]]
+            label = "weak"
+            method = "poor"
+            reach = 2.5
+            [[row]]
+            label = "DPS"
+            method = "dps"
+            reason = "needs the network's gradient"
+            "#,
+        )
+        .unwrap();
+        let table = ResultTable { cases: &cases, config: &config };
+        let text = table.markdown();
         let lines: Vec<&str> = text.lines().skip(2).collect();
-        assert!(lines[0].contains("| yes |") && lines[0].contains("2.0000"));
-        assert!(lines[1].contains("| **no** |"));
-        assert!(lines[2].contains("not run"));
+        assert!(
+            lines[0].contains("2.006 ±") && lines[0].contains(".014") && lines[0].contains("2.5: reached"),
+            "{text}"
+        );
+        assert!(lines[1].contains("**1.006 ±") && lines[1].contains("12/12 wins: better than `best`"), "{text}");
+        assert!(
+            lines[2].contains("| 3.006 ±") && lines[2].contains("worse than") && lines[2].contains("missed"),
+            "{text}"
+        );
+        assert!(lines[3].contains("not run: needs the network's gradient"), "{text}");
+        assert_eq!(table.csv().lines().count(), 3);
     }
 }

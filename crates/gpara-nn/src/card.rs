@@ -28,6 +28,9 @@ pub enum Role {
     Graph,
     /// Asked at each refresh, with the normalised utility as state; `t` is 1000 times the share of the budget left.
     Scorer,
+    /// Asked once, with the estimate of a mean network as state at timestep 0: its output gives the scale of that
+    /// estimate's error.
+    Spread,
 }
 
 impl Role {
@@ -37,6 +40,7 @@ impl Role {
             Self::Mean => "mean",
             Self::Graph => "graph",
             Self::Scorer => "scorer",
+            Self::Spread => "spread",
         }
     }
 
@@ -44,7 +48,7 @@ impl Role {
     pub(crate) fn num_outputs(self) -> usize {
         match self {
             Self::Graph => 4,
-            Self::Prior | Self::Mean | Self::Scorer => 1,
+            Self::Prior | Self::Mean | Self::Scorer | Self::Spread => 1,
         }
     }
 
@@ -54,6 +58,7 @@ impl Role {
             Self::Mean => output == Output::Clean,
             Self::Graph => output == Output::EdgeLogits,
             Self::Scorer => matches!(output, Output::ResidualScore | Output::DirectScore),
+            Self::Spread => output == Output::LogScale,
         }
     }
 }
@@ -74,6 +79,8 @@ pub enum Output {
     ResidualScore,
     /// A score that stands for itself.
     DirectScore,
+    /// Logarithm of the scale of an error; see [`spread_of_output`](crate::spread_of_output).
+    LogScale,
 }
 
 impl Output {
@@ -83,7 +90,7 @@ impl Output {
             Self::Noise => Some(Parameterization::Noise),
             Self::Velocity => Some(Parameterization::Velocity),
             Self::Clean => Some(Parameterization::Clean),
-            Self::EdgeLogits | Self::ResidualScore | Self::DirectScore => None,
+            Self::EdgeLogits | Self::ResidualScore | Self::DirectScore | Self::LogScale => None,
         }
     }
 }
@@ -237,7 +244,7 @@ impl Card {
         }
         if !self.role.allows(self.parameterization) {
             let allowed = "noise, velocity or clean for role prior, clean for mean, edge_logits for graph, residual_score \
-                           or direct_score for scorer";
+                           or direct_score for scorer, log_scale for spread";
             return refuse("parameterization", format!("{:?}", self.parameterization), allowed);
         }
         if self.role != Role::Mean && self.target != Target::Field {

@@ -3,13 +3,21 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use gpara::{Channel, Conductances, GraphDescriptor, GraphPredictor, Result};
+use gpara::{Channel, Conductances, GraphDescriptor, GraphPredictor, Observations, Result};
 
 use crate::card::Role;
 use crate::network::Network;
 
 /// Channel of a graph network: the standard deviation of the prior ensemble times [`SPREAD_GAIN`].
 pub const PRIOR_SPREAD_CHANNEL: &str = "prior_spread";
+
+/// Channel of a graph network that serves all numbers of measurements: [`measurement_spacing`] in every cell.
+pub const SPACING_CHANNEL: &str = "measurement_spacing";
+
+/// The logarithm of the mean distance of measured cells, in cells, over 4: `ln(sqrt(num_valid / (num_measured + 1))) / 4`.
+pub fn measurement_spacing(num_valid: usize, num_measured: usize) -> f64 {
+    (num_valid as f64 / (num_measured as f64 + 1.0)).ln() / 8.0
+}
 
 /// Factor on standard deviations among a network's inputs (the paper's descriptor: context, mean and 5 x std).
 pub const SPREAD_GAIN: f64 = 5.0;
@@ -58,8 +66,11 @@ impl GraphPredictor for OnnxGraph {
 
     fn predict(&self, descriptor: &GraphDescriptor<'_>) -> Result<Conductances> {
         let context = descriptor.context;
-        let extra = [spread_channel(descriptor.prior_std)];
-        let logits = self.network.maps(descriptor.prior_mean, 0.0, context, &extra)?;
+        let spacing = measurement_spacing(context.valid().num_valid(), descriptor.num_measured) as f32;
+        let spacing = vec![spacing; context.grid().num_nodes()];
+        let extra = [spread_channel(descriptor.prior_std), Channel { name: SPACING_CHANNEL.into(), values: spacing }];
+        let none = Observations::none(context.grid());
+        let logits = self.network.maps(descriptor.prior_mean, 0.0, context, &none, &extra)?;
         Conductances::from_logits(&logits, context.valid())
     }
 }

@@ -1,6 +1,6 @@
 //! Network files of gpara: `NAME.onnx` plus its card `NAME.toml`, run by `rten` (pure Rust, CPU).
 //!
-//! [`Network`] loads and checks the two files; [`OnnxDenoiser`], [`OnnxMean`], [`OnnxGraph`] and [`OnnxScorer`] put one
+//! [`Network`] loads and checks the two files; [`OnnxDenoiser`], [`OnnxMean`], [`OnnxSpread`], [`OnnxGraph`] and [`OnnxScorer`] put one
 //! behind the traits of the core.
 //! The interface of a file is fixed: inputs `x [N,1,H,W]`, `t [N]` (timestep from 0), `context [N,C,H,W]`, all f32;
 //! output `output [N,K,H,W]`, which is noise, velocity or the clean field (K = 1), edge logits (K = 4) or scores (K = 1), as
@@ -15,12 +15,14 @@ mod graph;
 mod network;
 mod padding;
 mod scorer;
+mod spread;
 mod target;
 
 pub use card::{Card, MEASURED_CHANNEL, MEASURED_VALUE_CHANNEL, Output, Role, Schedule, sha256_hex};
 pub use denoiser::{OnnxDenoiser, OnnxMean};
 pub use golden::{GoldenCheck, Verification};
-pub use graph::{OnnxGraph, PRIOR_SPREAD_CHANNEL, SPREAD_GAIN, spread_channel};
+pub use graph::{OnnxGraph, PRIOR_SPREAD_CHANNEL, SPACING_CHANNEL, SPREAD_GAIN, measurement_spacing, spread_channel};
 pub use network::Network;
 pub use scorer::{BUDGET_SCALE, OnnxScorer, STATE_CHANNELS, ScorerInput};
+pub use spread::{OnnxSpread, SPREAD_LOG_OFFSET, SPREAD_LOG_RANGE, spread_of_output};
 pub use target::{LOG_DEPTH_FLOOR, LOG_DEPTH_RATIO, RELATIVE_FLOOR, Target, TargetScale};

@@ -147,11 +147,18 @@ impl Network {
     ///
     /// # Errors
     /// `Incompatible` if a channel is missing, `NonFinite` if an output value is.
-    pub(crate) fn maps(&self, state: &[f64], t: f32, context: &Context, extra: &[Channel]) -> Result<Vec<f64>> {
+    pub(crate) fn maps(
+        &self,
+        state: &[f64],
+        t: f32,
+        context: &Context,
+        observations: &Observations,
+        extra: &[Channel],
+    ) -> Result<Vec<f64>> {
         let grid = context.grid();
         assert_eq!(state.len(), grid.num_nodes(), "one value a node");
         let padding = Padding::new(grid, self.card.size_multiple);
-        let context = context_values(&self.card, context, &Observations::none(grid), extra, padding)?;
+        let context = context_values(&self.card, context, observations, extra, padding)?;
         let state: Vec<f32> = state.iter().map(|&value| value as f32).collect();
         let mut padded = Vec::with_capacity(padding.len());
         padding.extend(&state, &mut padded);

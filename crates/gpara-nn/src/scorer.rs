@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use gpara::{AcquisitionState, Channel, Result, Scorer};
+use gpara::{AcquisitionState, Channel, Observations, Result, Scorer};
 
 use crate::card::{Output, Role};
 use crate::graph::SPREAD_GAIN;
@@ -113,7 +113,8 @@ impl Scorer for OnnxScorer {
 
     fn residual_score(&self, state: &AcquisitionState<'_>) -> Result<Vec<f64>> {
         let ScorerInput { utility, budget, channels } = ScorerInput::of(state);
-        let scores = self.network.maps(&utility, budget, state.context, &channels)?;
+        let none = Observations::none(state.context.grid());
+        let scores = self.network.maps(&utility, budget, state.context, &none, &channels)?;
         Ok(state.candidates.iter().map(|&node| scores[node]).collect())
     }
 }

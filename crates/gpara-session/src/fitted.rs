@@ -104,7 +104,7 @@ impl FittedMethod {
     fn precision(&self, scene: &Scene, context: &Context, fit: &Fit) -> Result<ResidualPrecision> {
         let grid = scene.grid();
         let flat = vec![0.0; grid.num_nodes()];
-        let descriptor = GraphDescriptor { context, prior_mean: &flat, prior_std: &flat };
+        let descriptor = GraphDescriptor { context, prior_mean: &flat, prior_std: &flat, num_measured: 0 };
         let uniform = UniformGraph.predict(&descriptor)?;
         let (kappa_squared, lambda) =
             Shape::of(grid).precision_of(fit.covariance.range, fit.covariance.std * fit.covariance.std);

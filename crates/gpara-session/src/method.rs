@@ -280,7 +280,8 @@ impl Method for GaussianMethod {
 
     fn model(&self, input: &ModelInput<'_>) -> Result<FieldModel> {
         let flat = vec![0.0; input.context.grid().num_nodes()];
-        let descriptor = GraphDescriptor { context: input.context, prior_mean: &flat, prior_std: &flat };
+        let descriptor =
+            GraphDescriptor { context: input.context, prior_mean: &flat, prior_std: &flat, num_measured: 0 };
         let conductances: Conductances = UniformGraph.predict(&descriptor)?;
         let precision = ResidualPrecision::new(conductances, self.residual_precision, self.graph_coupling)?;
         Ok(FieldModel::plain(precision, input.observations))

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 pub use crate::config_names::{CountDraw, Output, Role, Source};
-use crate::config_stages::{AugmentConfig, ConditionerConfig, GraphConfig, LikelihoodConfig, ScorerConfig};
+use crate::config_stages::{
+    AugmentConfig, ConditionerConfig, GraphConfig, LikelihoodConfig, ScorerConfig, SpreadConfig,
+};
 use crate::error::TrainError;
 use crate::unet::UNetConfig;
 
@@ -121,6 +123,9 @@ pub struct TrainConfig {
     /// The scale of the field that a network of role `mean` works in; the loss is of the field itself.
     #[serde(default, skip_serializing_if = "Target::is_field")]
     pub target: Target,
+    /// Name of the weights a fresh run starts from, `NAME.safetensors` in the folder of the run; none: random ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<String>,
     /// Root of all randomness.
     pub seed: u64,
     /// Where maps come from.
@@ -140,7 +145,7 @@ pub struct TrainConfig {
     /// Random changes of the maps, for depth; radio maps are turned by the symmetries of the square.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub augmentation: Option<AugmentConfig>,
-    /// The conditioner; needed for graph and scorer.
+    /// The conditioner; needed for scorer and graph, unless that has a table `likelihood`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditioner: Option<ConditionerConfig>,
     /// Needed for role `graph`, unless it has a table `likelihood`.
@@ -149,6 +154,9 @@ pub struct TrainConfig {
     /// Training of a graph by likelihood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub likelihood: Option<LikelihoodConfig>,
+    /// Needed for role `spread`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<SpreadConfig>,
     /// Needed for role `scorer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scorer: Option<ScorerConfig>,
@@ -269,7 +277,7 @@ impl TrainConfig {
         let role = self.role;
         if !role.allows(self.parameterization) {
             let allowed = "noise, velocity or clean for role prior, clean for mean, edge_logits for graph, residual_score \
-                           or direct_score for scorer";
+                           or direct_score for scorer, log_scale for spread";
             return refuse("parameterization", format!("{:?}", self.parameterization), allowed);
         }
         if !self.target.is_field() && (role != Role::Mean || !self.data.is_depth()) {
@@ -279,8 +287,12 @@ impl TrainConfig {
         if self.measurements && conditioned {
             return refuse("measurements", "true".into(), "false for graph and scorer, which read other channels");
         }
+        if !self.measurements && role == Role::Spread {
+            return refuse("measurements", "false".into(), "true for role spread");
+        }
         for (key, there, needed) in [
-            ("conditioner", self.conditioner.is_some(), conditioned),
+            ("conditioner", self.conditioner.is_some(), conditioned && self.likelihood.is_none()),
+            ("spread", self.spread.is_some(), role == Role::Spread),
             ("graph", self.graph.is_some(), role == Role::Graph && self.likelihood.is_none()),
             ("likelihood", self.likelihood.is_some(), role == Role::Graph && self.graph.is_none()),
             ("scorer", self.scorer.is_some(), role == Role::Scorer),
@@ -290,13 +302,14 @@ impl TrainConfig {
                 return refuse(
                     key,
                     value.into(),
-                    "conditioner for graph and scorer; graph or likelihood for role graph, scorer for role scorer",
+                    "conditioner for scorer and graph without likelihood; graph or likelihood for role graph, scorer for role \
+                     scorer, spread for role spread",
                 );
             }
         }
         if let Some(augmentation) = &self.augmentation {
             if conditioned || !self.data.is_depth() {
-                return refuse("augmentation", "a table".into(), "only for prior and mean of depth");
+                return refuse("augmentation", "a table".into(), "only for prior, mean and spread of depth");
             }
             augmentation.check()?;
         }
@@ -309,10 +322,11 @@ impl TrainConfig {
     /// The context channels of the network, in order.
     pub fn channels(&self) -> Vec<String> {
         let added: &[&str] = match self.role {
+            Role::Graph if self.likelihood.is_some() => &[gpara_nn::PRIOR_SPREAD_CHANNEL, gpara_nn::SPACING_CHANNEL],
             Role::Graph => &[gpara_nn::PRIOR_SPREAD_CHANNEL],
             Role::Scorer => &gpara_nn::STATE_CHANNELS,
-            Role::Prior | Role::Mean if self.measurements => &["measured", "measured_value"],
-            Role::Prior | Role::Mean => &[],
+            Role::Prior | Role::Mean | Role::Spread if self.measurements => &["measured", "measured_value"],
+            Role::Prior | Role::Mean | Role::Spread => &[],
         };
         self.data.channels().iter().chain(added).map(|name| name.to_string()).collect()
     }

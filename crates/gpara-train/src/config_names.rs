@@ -15,6 +15,8 @@ pub enum Role {
     Graph,
     /// A score a candidate from the acquisition state.
     Scorer,
+    /// The scale of a mean network's error in every cell: one evaluation with the mean estimate as state.
+    Spread,
 }
 
 /// What the network outputs; the names are the card's.
@@ -33,6 +35,8 @@ pub enum Output {
     ResidualScore,
     /// A score that stands for itself.
     DirectScore,
+    /// Logarithm of the scale of an error; see [`gpara_nn::spread_of_output`].
+    LogScale,
 }
 
 impl Output {
@@ -42,7 +46,7 @@ impl Output {
             Self::Noise => Some(Parameterization::Noise),
             Self::Velocity => Some(Parameterization::Velocity),
             Self::Clean => Some(Parameterization::Clean),
-            Self::EdgeLogits | Self::ResidualScore | Self::DirectScore => None,
+            Self::EdgeLogits | Self::ResidualScore | Self::DirectScore | Self::LogScale => None,
         }
     }
 }
@@ -54,6 +58,7 @@ impl Role {
             Self::Mean => output == Output::Clean,
             Self::Graph => output == Output::EdgeLogits,
             Self::Scorer => matches!(output, Output::ResidualScore | Output::DirectScore),
+            Self::Spread => output == Output::LogScale,
         }
     }
 }

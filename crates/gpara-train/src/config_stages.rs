@@ -78,10 +78,23 @@ pub struct GraphConfig {
 pub struct LikelihoodConfig {
     /// Name of the frozen mean network; `NAME.safetensors` lies in the folder of the run.
     pub mean: String,
-    /// kappa^2 of a precision of second order; none: first order. tau and lambda are the conditioner's, up to a common
-    /// factor that each residual chooses by its own likelihood.
+    /// Name of the frozen spread network of that mean, likewise: residuals are divided by its scale (tau_i).
+    pub spread: String,
+    /// tau, up to a common factor that each residual chooses by its own likelihood.
+    pub residual_precision: f64,
+    /// lambda, up to the same factor.
+    pub graph_coupling: f64,
+    /// kappa^2 of a precision of second order; none: first order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kappa_squared: Option<f64>,
+}
+
+/// Training of the scale of a mean network's error.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpreadConfig {
+    /// Name of the frozen mean network; `NAME.safetensors` lies in the folder of the run.
+    pub mean: String,
 }
 
 /// Training of the scorer (C.9-C.15).
@@ -185,6 +198,8 @@ impl GraphConfig {
 
 impl LikelihoodConfig {
     pub(crate) fn check(&self) -> Result<()> {
+        positive("likelihood.residual_precision", self.residual_precision)?;
+        not_negative("likelihood.graph_coupling", self.graph_coupling)?;
         self.kappa_squared.iter().try_for_each(|&kappa_squared| positive("likelihood.kappa_squared", kappa_squared))
     }
 }

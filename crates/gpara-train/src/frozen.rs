@@ -13,6 +13,7 @@ use crate::config_stages::ConditionerConfig;
 use crate::data::Maps;
 use crate::error::TrainError;
 use crate::objective::clean_estimate;
+use crate::spread_stage::log_scales;
 use crate::target::BatchScale;
 use crate::unet::UNet;
 use crate::validation::timestep;
@@ -127,6 +128,14 @@ impl Frozen {
             };
             let last = timestep(self.schedule.num_steps() - 1, clean);
             scale.inverse(&self.network.forward(&clean.zeros_like(), &last, &context, false))
+        })
+    }
+
+    /// The standard deviation `[B, 1, H, W]` that a spread network expects of `clean - mean`.
+    pub(crate) fn spreads(&self, mean: &Tensor, clean: &Tensor, context: &Tensor, measured: &Tensor) -> Tensor {
+        tch::no_grad(|| {
+            let log_scale = log_scales(&self.network, mean, context, measured, clean, false);
+            log_scale.exp() * std::f64::consts::SQRT_2
         })
     }
 

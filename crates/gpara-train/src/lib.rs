@@ -32,6 +32,7 @@ mod scorer_loss;
 mod scorer_net;
 mod scorer_stage;
 mod scorer_state;
+mod spread_stage;
 mod stage;
 mod target;
 mod teacher;
@@ -48,7 +49,7 @@ pub use config_stages::{
     AugmentConfig, ConditionerConfig, GraphConfig, LikelihoodConfig, ScorerConfig, ScorerLossConfig, StepWeighting,
 };
 pub use cuda::best_device;
-pub use onnx::{ExportReport, export_model, export_onnx};
+pub use onnx::{ExportReport, export_model, export_onnx, import_model};
 pub use pack::{PackReport, PackSettings, pack_depth};
 pub use scorer_net::{MessageBlock, ScorerNet};
 pub use torch_network::TorchNetwork;

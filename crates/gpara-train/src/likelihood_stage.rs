@@ -1,8 +1,9 @@
-//! Training of a graph network by the likelihood of a frozen mean network's residuals.
+//! Training of a graph network by the likelihood of a frozen mean network's residuals, over their own scale.
 
 use std::path::Path;
 
-use gpara::{Conductances, Grid, NoiseSchedule, Result, SeedTree, ValidMask};
+use gpara::{Conductances, Grid, NoiseSchedule, Result, ValidMask};
+use gpara_nn::{SPREAD_GAIN, measurement_spacing};
 use rayon::prelude::*;
 use tch::{Device, Kind, Tensor};
 
@@ -11,16 +12,17 @@ use crate::conditioner::conductances;
 use crate::config::{Role, TrainConfig};
 use crate::data::Maps;
 use crate::error::TrainError;
-use crate::frozen::{Frozen, logits, moments};
+use crate::frozen::Frozen;
 use crate::residual_likelihood::{PrecisionShape, residual_loss};
 use crate::stage::{Ahead, Stage};
 use crate::unet::UNet;
-use crate::validation::{Measured, mask};
+use crate::validation::{Measured, mask, timestep};
 
 /// Validation maps evaluated at once.
 const BATCH: i64 = 16;
 
-/// Negative log-likelihoods a valid cell, of the residuals of the mean network given these measurements.
+/// Negative log-likelihoods a valid cell, of the residuals of the mean network given these measurements, each over its
+/// predicted standard deviation.
 const CHECKS: [(&str, Measured); 3] = [
     ("nll_farthest_491", Measured::Farthest(491)),
     ("nll_farthest_164", Measured::Farthest(164)),
@@ -30,22 +32,24 @@ const CHECKS: [(&str, Measured); 3] = [
 /// The same as the first check, with the uniform graph.
 const UNIFORM_CHECK: &str = "uniform_nll_farthest_491";
 
-/// Training of a graph network with the mean network, and the prior that describes scenes, frozen.
+/// Training of a graph network with the mean network and its spread frozen.
+///
+/// The network sees what is believed after the measurements: the mean estimate as state, its spread and the spacing of the
+/// measurements as channels.
 pub(crate) struct LikelihoodStage<'a> {
     config: &'a TrainConfig,
     shape: PrecisionShape,
     device: Device,
     mean: Frozen,
+    spread: Frozen,
     network: UNet,
     maps: &'a Maps,
     validation_maps: &'a Maps,
-    /// `[n, L, H, W]` each.
-    ensembles: [Tensor; 2],
     ahead: Ahead,
 }
 
 impl<'a> LikelihoodStage<'a> {
-    /// Reads prior and mean network from `folder` and draws the ensembles of all maps.
+    /// Reads the mean network and its spread from `folder`.
     ///
     /// # Errors
     /// Those of reading the networks.
@@ -57,22 +61,40 @@ impl<'a> LikelihoodStage<'a> {
         validation_maps: &'a Maps,
         device: Device,
     ) -> Result<Self> {
-        let conditioner = config.conditioner.as_ref().expect("checked with the role");
         let likelihood = config.likelihood.as_ref().expect("checked with the role");
-        let prior = Frozen::read(folder, &conditioner.prior, Role::Prior, config, device)?;
         let mean = Frozen::read(folder, &likelihood.mean, Role::Mean, config, device)?;
-        let seeds = SeedTree::new(config.seed);
-        let ensembles = [
-            prior.ensembles(maps, conditioner, seeds.subtree("training"))?,
-            prior.ensembles(validation_maps, conditioner, seeds.subtree("validation"))?,
-        ];
+        let spread = Frozen::read(folder, &likelihood.spread, Role::Spread, config, device)?;
         let shape = PrecisionShape {
-            residual_precision: conditioner.residual_precision,
-            graph_coupling: conditioner.graph_coupling,
+            residual_precision: likelihood.residual_precision,
+            graph_coupling: likelihood.graph_coupling,
             kappa_squared: likelihood.kappa_squared,
         };
-        let ahead = Ahead::default();
-        Ok(Self { config, shape, device, mean, network, maps, validation_maps, ensembles, ahead })
+        Ok(Self { config, shape, device, mean, spread, network, maps, validation_maps, ahead: Ahead::default() })
+    }
+
+    /// Edge logits `[B, 4, H, W]`, and the residuals over their predicted standard deviation.
+    fn believed(
+        &self,
+        clean: &Tensor,
+        context: &Tensor,
+        valid: &Tensor,
+        measured: &Tensor,
+        train: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        let mean = self.mean.mean_estimates(clean, context, measured);
+        let std = self.spread.spreads(&mean, clean, context, measured);
+        let count = |tensor: &Tensor| -> Result<Vec<f64>> {
+            let sums = tensor.sum_dim_intlist([1, 2, 3].as_slice(), false, Kind::Double);
+            Ok(Vec::try_from(sums).map_err(TrainError::Torch)?)
+        };
+        let pairs = count(valid)?.into_iter().zip(count(measured)?);
+        let spacing: Vec<f32> =
+            pairs.map(|(valid, measured)| measurement_spacing(valid as usize, measured as usize) as f32).collect();
+        let spacing = Tensor::from_slice(&spacing).to_device(self.device).view([-1, 1, 1, 1]).expand_as(&mean);
+        let described = Tensor::cat(&[context, &(&std * SPREAD_GAIN), &spacing], 1);
+        let logits = self.network.forward(&mean, &timestep(0, &mean), &described, train);
+        // A measured cell has no error left once the estimate is corrected.
+        Ok((logits, (clean - mean) / std * (1.0 - measured)))
     }
 
     /// Mean loss over the batch and its derivative by the conductances, which has their shape.
@@ -111,12 +133,10 @@ impl<'a> LikelihoodStage<'a> {
             let count = BATCH.min(num_maps - first);
             let part = |tensor: &Tensor| tensor.narrow(0, first, count);
             let (clean, valid, context) = (part(&maps.fields), part(&maps.valid), part(&maps.contexts));
-            let (mean, std) = moments(&part(&self.ensembles[1]));
-            let logits = logits(&self.network, &mean, &std, &context, false);
-            let graph = conductances(&if learned { logits } else { logits.zeros_like() }, &valid);
             let observed = mask(self.config, maps, first as usize, count as usize, measured);
             let observed = observed.to_device(self.device).view_as(&clean);
-            let residual = &clean - self.mean.mean_estimates(&clean, &context, &observed);
+            let (logits, residual) = self.believed(&clean, &context, &valid, &observed, false)?;
+            let graph = conductances(&if learned { logits } else { logits.zeros_like() }, &valid);
             total += self.losses(&graph, &residual, &valid)?.0 * count as f64;
         }
         Ok(total / num_maps as f64)
@@ -137,9 +157,8 @@ impl Stage for LikelihoodStage<'_> {
         let batch = Batch::gather(self.maps, &self.ahead.next()?, self.device);
         let Batch { clean, context, valid, measured, .. } = &batch;
         let observed = measured.as_ref().expect("a graph's configuration has masks");
-        let residual = clean - self.mean.mean_estimates(clean, context, observed);
-        let (mean, std) = moments(&batch.rows_of(&self.ensembles[0]));
-        let graph = conductances(&logits(&self.network, &mean, &std, context, true), valid);
+        let (logits, residual) = self.believed(clean, context, valid, observed, true)?;
+        let graph = conductances(&logits, valid);
         let (value, gradient) = self.losses(&graph, &residual, valid)?;
         // A number whose value is the loss and whose gradient by the conductances is the one of the core.
         let upstream = (&graph * gradient).sum(Kind::Float);

@@ -54,7 +54,7 @@ impl Objective {
                 (sum(squares) / sum(batch.valid.shallow_clone())).mean(Kind::Float)
             }
             // The other roles have a stage of their own.
-            Role::Prior | Role::Graph | Role::Scorer => {
+            Role::Prior | Role::Graph | Role::Scorer | Role::Spread => {
                 let clean = &batch.clean;
                 let of = |values: &Tensor| values.index_select(0, &batch.timesteps).view([-1, 1, 1, 1]);
                 let (signal, noise) = (of(&self.signal), of(&self.noise));

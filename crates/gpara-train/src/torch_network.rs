@@ -1,9 +1,11 @@
 //! A trained network behind the traits of the core, on libtorch: for evaluations of many maps on a GPU.
 
+mod linearize;
+
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use gpara::{Context, Denoiser, DenoiserInput, Grid, MeanPredictor, NoiseSchedule, Observations, Result};
+use gpara::{Context, Denoiser, DenoiserInput, Grid, MeanPredictor, NoiseSchedule, Observations, Pullback, Result};
 use gpara_nn::TargetScale;
 use tch::{Device, Kind, Tensor, nn};
 
@@ -175,6 +177,10 @@ impl Denoiser for TorchNetwork {
         }
         Ok(())
     }
+
+    fn linearize(&self, input: DenoiserInput<'_>, clean: &mut [f64]) -> Result<Box<dyn Pullback>> {
+        self.linearized(input, clean)
+    }
 }
 
 impl MeanPredictor for TorchNetwork {
@@ -200,7 +206,7 @@ mod tests {
     use crate::unet::UNetConfig;
     use gpara::{Channel, ErrorKind, Observation, SeedTree, ValidMask};
 
-    fn config(role: Role, parameterization: Output) -> TrainConfig {
+    pub(super) fn config(role: Role, parameterization: Output) -> TrainConfig {
         let smoke = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs/smoke_prior.toml");
         let mut config = TrainConfig::read(&smoke).unwrap();
         config.network = UNetConfig { widths: vec![4, 6], blocks: 1, groups: 2, time_dim: 16, ..config.network };
@@ -209,7 +215,10 @@ mod tests {
     }
 
     /// A random network as a weights file, loaded; `spoil` sees the variables before they are written.
-    fn network(config: TrainConfig, spoil: impl Fn(&str, &mut Tensor)) -> (TorchNetwork, UNet, nn::VarStore) {
+    pub(super) fn network(
+        config: TrainConfig,
+        spoil: impl Fn(&str, &mut Tensor),
+    ) -> (TorchNetwork, UNet, nn::VarStore) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("net.safetensors");
         let store = nn::VarStore::new(Device::Cpu);
@@ -236,12 +245,12 @@ mod tests {
         (TorchNetwork::load(&path, Device::Cpu).unwrap(), expected, store)
     }
 
-    fn random(name: &str, count: usize) -> Vec<f64> {
+    pub(super) fn random(name: &str, count: usize) -> Vec<f64> {
         let mut stream = SeedTree::new(9).stream(name);
         (0..count).map(|_| stream.normal()).collect()
     }
 
-    fn scene(grid: Grid) -> (Context, Observations) {
+    pub(super) fn scene(grid: Grid) -> (Context, Observations) {
         let channels = gpara_tasks::radio::CHANNELS
             .iter()
             .map(|name| Channel {

@@ -17,6 +17,7 @@ use crate::likelihood_stage::LikelihoodStage;
 use crate::objective::Objective;
 use crate::scorer_net::ScorerNet;
 use crate::scorer_stage::ScorerStage;
+use crate::spread_stage::SpreadStage;
 use crate::stage::{Ahead, FieldStage, Stage};
 use crate::unet::UNet;
 use crate::validation;
@@ -83,6 +84,9 @@ pub fn train(config: &TrainConfig, options: &RunOptions) -> Result<RunSummary> {
     tch::manual_seed(torch_seed(seeds, "weights"));
     let store = nn::VarStore::new(options.device);
     let stage = stage(config, options, &store, &maps, &validation_maps)?;
+    if let Some(start) = &config.start {
+        weights::copy_into(&store, &options.out.join(format!("{start}.safetensors")))?;
+    }
     let grid = [maps.grid.rows(), maps.grid.cols()];
     let mut run = Run::new(config, options, stage, store, maps.ids.len(), grid)?;
     eprintln!(
@@ -127,6 +131,10 @@ fn stage<'a>(
                     Box::new(LikelihoodStage::new(config, &options.out, network, maps, validation_maps, device)?)
                 }
             }
+        }
+        Role::Spread => {
+            let network = UNet::new(&store.root(), &config.network)?;
+            Box::new(SpreadStage::new(config, &options.out, network, maps, validation_maps, device)?)
         }
         Role::Scorer => {
             let network = ScorerNet::new(&store.root(), config)?;

@@ -79,7 +79,7 @@ fn checks(config: &TrainConfig) -> Vec<Check> {
             ("random_491", OneStep, Measured::Random(491)),
             ("empty", OneStep, Measured::Nothing),
         ],
-        (Role::Prior | Role::Graph | Role::Scorer, measurements) => {
+        (Role::Prior | Role::Graph | Role::Scorer | Role::Spread, measurements) => {
             let mut checks = vec![
                 ("empty_five_steps_mean_of_4", MeanOfSamples, Measured::Nothing),
                 ("empty_one_step", OneStep, Measured::Nothing),

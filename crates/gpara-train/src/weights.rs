@@ -1,5 +1,6 @@
 //! The averaged weights as they leave training: f16, named as the variables, with the facts of the run beside them.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use gpara::Result;
@@ -52,8 +53,12 @@ const FACTS: &str = "facts";
 pub(crate) fn write(path: &Path, flat: &FlatParameters, facts: &RunFacts) -> Result<()> {
     let tensors: Vec<(String, Tensor)> =
         flat.averaged().into_iter().map(|(name, tensor)| (name, tensor.to_kind(Kind::Half))).collect();
-    let facts = toml::to_string(facts).expect("facts are plain values");
-    write_tensors(path, &tensors, [(FACTS.to_string(), facts)].into())
+    write_tensors(path, &tensors, header(facts))
+}
+
+/// The text beside the tensors of a weights file.
+pub(crate) fn header(facts: &RunFacts) -> HashMap<String, String> {
+    [(FACTS.to_string(), toml::to_string(facts).expect("facts are plain values"))].into()
 }
 
 /// A network of role prior, mean or graph with stored weights (as f32 of the f16 values), the variables that hold them, and the facts of the run.
@@ -94,19 +99,34 @@ fn read_as<N>(
     device: Device,
     build: impl FnOnce(&nn::Path<'_>, &TrainConfig) -> Result<N>,
 ) -> Result<(N, nn::VarStore, RunFacts)> {
-    let (mut tensors, text) = read_tensors(path)?;
+    let (tensors, text) = read_tensors(path)?;
     let refuse = |reason: String| TrainError::File { path: path.into(), reason };
     let facts = text.get(FACTS).ok_or_else(|| refuse("the facts of its run are missing".into()))?;
     let facts: RunFacts = toml::from_str(facts).map_err(|error| refuse(error.to_string()))?;
     let store = nn::VarStore::new(device);
     let network = build(&store.root(), &facts.config)?;
+    fill(&store, path, tensors)?;
+    Ok((network, store, facts))
+}
+
+/// Copies stored weights into the variables of a network that is there already.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn copy_into(store: &nn::VarStore, path: &Path) -> Result<()> {
+    let (tensors, _) = read_tensors(path)?;
+    fill(store, path, tensors)
+}
+
+fn fill(store: &nn::VarStore, path: &Path, mut tensors: HashMap<String, Tensor>) -> Result<()> {
+    let refuse = |reason: String| TrainError::File { path: path.into(), reason };
     for (name, mut variable) in store.variables() {
         let stored = tensors.remove(&name).filter(|tensor| tensor.size() == variable.size());
         let stored = stored.ok_or_else(|| refuse(format!("tensor `{name}` {:?} is missing", variable.size())))?;
         tch::no_grad(|| variable.copy_(&stored));
     }
-    if let Some(name) = tensors.keys().min() {
-        return Err(refuse(format!("tensor `{name}` belongs to no part of the network")).into());
+    match tensors.keys().min() {
+        Some(name) => Err(refuse(format!("tensor `{name}` belongs to no part of the network")).into()),
+        None => Ok(()),
     }
-    Ok((network, store, facts))
 }

@@ -119,7 +119,7 @@ fn prior_then_graph_then_scorer_train_resume_export_and_serve_the_policy() {
     let predictor = OnnxGraph::from_file(&export(out.path(), &graph), 1).unwrap();
     predictor.network().verify().unwrap();
     let (mean, std) = (vec![-0.3; num_nodes], vec![0.2; num_nodes]);
-    let descriptor = GraphDescriptor { context: &context, prior_mean: &mean, prior_std: &std };
+    let descriptor = GraphDescriptor { context: &context, prior_mean: &mean, prior_std: &std, num_measured: 0 };
     let conductances = predictor.predict(&descriptor).unwrap();
     assert_ne!(conductances, UniformGraph.predict(&descriptor).unwrap(), "training moved the graph");
 
@@ -152,11 +152,17 @@ fn prior_then_graph_then_scorer_train_resume_export_and_serve_the_policy() {
 fn graph_learns_by_the_likelihood_of_the_mean_networks_residuals() {
     let _alone = alone();
     let out = tempfile::tempdir().unwrap();
-    run(&config("smoke_prior"), out.path(), Some(1));
     run(&config("smoke_mean"), out.path(), Some(1));
+    run(&config("smoke_spread"), out.path(), Some(1));
     let mut graph = config("smoke_graph");
-    (graph.name, graph.graph) = ("smoke_likelihood".into(), None);
-    graph.likelihood = Some(LikelihoodConfig { mean: "smoke_mean".into(), kappa_squared: Some(1e-2) });
+    (graph.name, graph.graph, graph.conditioner) = ("smoke_likelihood".into(), None, None);
+    graph.likelihood = Some(LikelihoodConfig {
+        mean: "smoke_mean".into(),
+        spread: "smoke_spread".into(),
+        residual_precision: 1e-9,
+        graph_coupling: 1.0,
+        kappa_squared: Some(1e-2),
+    });
     graph.budget.steps = Some(5);
     graph.log.validate_every = 5;
     graph.log.watch = vec!["nll_farthest_491".into()];
@@ -164,6 +170,34 @@ fn graph_learns_by_the_likelihood_of_the_mean_networks_residuals() {
     let end = run(&graph.check().unwrap(), out.path(), None);
     let (learned, uniform) = (error(&end, "nll_farthest_491"), error(&end, "uniform_nll_farthest_491"));
     assert!(learned < uniform - 1e-3, "{learned} learned, {uniform} with the uniform graph");
+}
+
+#[test]
+fn spread_learns_where_the_mean_network_errs_and_is_exported() {
+    let _alone = alone();
+    let out = tempfile::tempdir().unwrap();
+    run(&config("smoke_mean"), out.path(), Some(20));
+    let spread = config("smoke_spread");
+    let end = run(&spread, out.path(), None);
+    let (learned, constant) = (error(&end, "nll_farthest_491"), error(&end, "constant_nll_farthest_491"));
+    assert!(learned < constant, "{learned} learned, {constant} with one scale for all cells");
+    let report = export_model(&out.path().join("smoke_spread.safetensors"), out.path(), None).unwrap();
+    assert!(report.max_difference < 1e-4, "{report:?}");
+}
+
+#[test]
+fn exported_network_comes_back_as_the_weights_of_its_run() {
+    let _alone = alone();
+    let out = tempfile::tempdir().unwrap();
+    let config = config("smoke_mean");
+    run(&config, out.path(), Some(2));
+    let weights = out.path().join("smoke_mean.safetensors");
+    export_model(&weights, out.path(), None).unwrap();
+    let back = out.path().join("back");
+    import_model(&out.path().join("smoke_mean.onnx"), &config, &back).unwrap();
+    export_model(&back.join("smoke_mean.safetensors"), &back, None).unwrap();
+    let bytes = |folder: &std::path::Path| std::fs::read(folder.join("smoke_mean.onnx")).unwrap();
+    assert!(bytes(out.path()) == bytes(&back));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::denoiser::{Denoiser, DenoiserInput};
 use crate::error::Result;
+use crate::linearization::Pullback;
 
 /// Passes every call on and counts the states: one network evaluation each, whatever the batch.
 pub struct CountingDenoiser {
@@ -23,6 +24,11 @@ impl CountingDenoiser {
         // Only the total matters, no other memory is published with it.
         self.calls.load(Ordering::Relaxed)
     }
+
+    fn count(&self, input: &DenoiserInput<'_>) {
+        let states = input.noisy.len() / input.context.grid().num_nodes();
+        self.calls.fetch_add(states as u64, Ordering::Relaxed);
+    }
 }
 
 impl Denoiser for CountingDenoiser {
@@ -35,8 +41,13 @@ impl Denoiser for CountingDenoiser {
     }
 
     fn clean_estimates(&self, input: DenoiserInput<'_>, clean: &mut [f64]) -> Result<()> {
-        let states = input.noisy.len() / input.context.grid().num_nodes();
-        self.calls.fetch_add(states as u64, Ordering::Relaxed);
+        self.count(&input);
         self.inner.clean_estimates(input, clean)
+    }
+
+    /// Counted as the forward evaluation it contains; a pullback is no evaluation.
+    fn linearize(&self, input: DenoiserInput<'_>, clean: &mut [f64]) -> Result<Box<dyn Pullback>> {
+        self.count(&input);
+        self.inner.linearize(input, clean)
     }
 }

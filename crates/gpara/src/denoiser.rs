@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::error::Result;
+use crate::linearization::{Pullback, no_input_gradient};
 use crate::observations::Observations;
 
 /// What a [`Denoiser`] is asked: a batch of noisy states of one scene at one timestep.
@@ -37,4 +38,17 @@ pub trait Denoiser: Send + Sync {
     /// # Panics
     /// If `clean` has another length than `input.noisy`, or that is not a multiple of the number of nodes.
     fn clean_estimates(&self, input: DenoiserInput<'_>, clean: &mut [f64]) -> Result<()>;
+
+    /// The same clean estimates, with the derivative by the noisy states; one evaluation of the network a state, as
+    /// without.
+    ///
+    /// # Errors
+    /// As [`clean_estimates`](Self::clean_estimates); `Unsupported` for a denoiser without an input gradient, which is the
+    /// default.
+    ///
+    /// # Panics
+    /// As [`clean_estimates`](Self::clean_estimates).
+    fn linearize(&self, _input: DenoiserInput<'_>, _clean: &mut [f64]) -> Result<Box<dyn Pullback>> {
+        no_input_gradient(self.name())
+    }
 }

@@ -5,6 +5,7 @@ use thiserror::Error as ThisError;
 use crate::denoiser::{Denoiser, DenoiserInput};
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::grid::{Grid, ValidMask};
+use crate::linearization::Pullback;
 use crate::observations::{Observation, Observations};
 use crate::posterior::Posterior;
 use crate::precision::ResidualPrecision;
@@ -55,6 +56,37 @@ impl Denoiser for GaussianDenoiser {
     }
 
     fn clean_estimates(&self, input: DenoiserInput<'_>, clean: &mut [f64]) -> Result<()> {
+        self.conditioned_estimates(input, clean).map(drop)
+    }
+
+    fn linearize(&self, input: DenoiserInput<'_>, clean: &mut [f64]) -> Result<Box<dyn Pullback>> {
+        let posterior = self.conditioned_estimates(input, clean)?;
+        let alpha_bar = self.schedule.alpha_bar(input.timestep);
+        Ok(Box::new(GaussianPullback { posterior, scale: alpha_bar.sqrt() / (1.0 - alpha_bar) }))
+    }
+}
+
+/// J = (Q + s I + R^-1)^-1 sqrt(abar) / (1 - abar), symmetric and the same for every state.
+struct GaussianPullback {
+    posterior: Posterior,
+    scale: f64,
+}
+
+impl Pullback for GaussianPullback {
+    fn pull_back(&self, cotangent: &[f64]) -> Result<Vec<f64>> {
+        let num_nodes = self.posterior.grid().num_nodes();
+        assert!(cotangent.len().is_multiple_of(num_nodes), "whole fields in");
+        let mut gradient = Vec::with_capacity(cotangent.len());
+        for cotangent in cotangent.chunks_exact(num_nodes) {
+            gradient.extend(self.posterior.solve(cotangent)?.into_iter().map(|value| self.scale * value));
+        }
+        Ok(gradient)
+    }
+}
+
+impl GaussianDenoiser {
+    /// Writes the clean estimates and returns the posterior of the field given a noisy state.
+    fn conditioned_estimates(&self, input: DenoiserInput<'_>, clean: &mut [f64]) -> Result<Posterior> {
         let grid = self.precision.grid();
         if input.context.grid() != grid {
             return Err(GaussianError::Scene { scene: input.context.grid(), grid }.into());
@@ -80,7 +112,7 @@ impl Denoiser for GaussianDenoiser {
             let (residual, _) = posterior.residual_mean(&innovation, MeanSolver::Exact)?;
             clean.iter_mut().zip(&self.mean).zip(residual).for_each(|((clean, mean), delta)| *clean = mean + delta);
         }
-        Ok(())
+        Ok(posterior)
     }
 }
 

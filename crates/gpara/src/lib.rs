@@ -22,6 +22,7 @@ mod gaussian_field;
 mod graph;
 mod grid;
 mod likelihood;
+mod linearization;
 mod mean;
 mod measurement_source;
 mod memory;
@@ -40,6 +41,7 @@ mod scorer;
 mod seed;
 mod session;
 mod solve;
+mod spread;
 mod symmetry;
 mod tiles;
 mod utility;
@@ -62,6 +64,7 @@ pub use likelihood::{
     MarginalGradient, PrecisionGradient, log_marginal_likelihood, marginal_likelihood_gradient,
     residual_likelihood_gradient, residual_log_likelihood,
 };
+pub use linearization::Pullback;
 pub use mean::MeanPredictor;
 pub use measurement_source::{FieldSource, MeasurementSource};
 pub use metrics::{FieldErrors, RelativeErrors, errors_over_unobserved, errors_over_valid, relative_errors_over_valid};
@@ -86,6 +89,7 @@ pub use scorer::{AcquisitionState, Scorer, ZeroScorer, calibrated_score, normali
 pub use seed::{SeedTree, Stream};
 pub use session::{AcquisitionModel, AcquisitionSession, RoundRecord, SessionSettings, run_to_end};
 pub use solve::{Arithmetic, MeanSolver, SolveInfo, Stop};
+pub use spread::SpreadPredictor;
 pub use symmetry::{Symmetry, SymmetrySet};
 pub use tiles::{HaloChoice, HaloSearch, Tiling};
 pub use utility::{UtilityMethod, UtilityMoments};

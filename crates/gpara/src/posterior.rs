@@ -19,7 +19,7 @@ use crate::observations::Observations;
 use crate::precision::{PosteriorPrecision, PrecisionOrder, ResidualPrecision};
 use crate::risk::RiskWeights;
 use crate::solve::{
-    Arithmetic, ExactSolver, LARGEST_SINGLE_DIAGONAL, MeanSolver, Multigrid, SINGLE_TOLERANCE, SolveInfo, single_error,
+    Arithmetic, ExactSolver, LARGEST_SINGLE_DIAGONAL, MeanSolver, Multigrid, SINGLE_TOLERANCE, SolveInfo,
 };
 
 /// N(m_S, Sigma_S) with Sigma_S = A_S^-1 for one graph and one set of measurements.
@@ -281,7 +281,7 @@ impl Posterior {
     pub fn arithmetic(&self) -> Arithmetic {
         match self.factor.get() {
             Some(factor) => factor.arithmetic(),
-            None => Arithmetic::for_posterior(self.precision.stencil()),
+            None => Arithmetic::for_posterior(&self.precision),
         }
     }
 
@@ -307,7 +307,7 @@ impl Posterior {
     /// ```
     pub fn in_arithmetic(mut self, arithmetic: Arithmetic) -> Result<Self> {
         if arithmetic == Arithmetic::Single {
-            let bound = single_error(self.precision.stencil());
+            let bound = self.precision.single_error();
             if bound.is_nan() || bound >= SINGLE_TOLERANCE {
                 return Err(PosteriorError::Single { bound }.into());
             }
@@ -320,7 +320,7 @@ impl Posterior {
         if let Some(factor) = self.factor.get() {
             return Ok(factor);
         }
-        let factor = self.precision.factor(Arithmetic::for_posterior(self.precision.stencil()))?;
+        let factor = self.precision.factor(Arithmetic::for_posterior(&self.precision))?;
         Ok(self.factor.get_or_init(|| factor))
     }
 

@@ -15,7 +15,7 @@ use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::graph::Conductances;
 use crate::grid::Grid;
 use crate::observations::{Observation, Observations};
-use crate::solve::{Arenas, Arithmetic, ExactSolver, Stencil};
+use crate::solve::{Arenas, Arithmetic, ExactSolver, SharedMatrix, Stencil, single_error};
 
 /// How the precision follows from the graph Laplacian L_g.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -198,7 +198,7 @@ fn shifted_laplacian(conductances: &Conductances, shift: f64) -> StencilMatrix {
 #[derive(Debug, Clone)]
 pub struct PosteriorPrecision {
     prior: ResidualPrecision,
-    diagonal: Vec<f64>,
+    diagonal: Arc<[f64]>,
     coupling: Arc<Coupling>,
 }
 
@@ -230,7 +230,7 @@ impl PosteriorPrecision {
             }
             diagonal[node] += precision;
         }
-        Ok(Self { prior: prior.clone(), diagonal, coupling })
+        Ok(Self { prior: prior.clone(), diagonal: diagonal.into(), coupling })
     }
 
     /// The prior part Q_g.
@@ -258,7 +258,7 @@ impl PosteriorPrecision {
     /// Jacobi sweeps then need not converge.
     pub fn contraction_bound(&self) -> f64 {
         let sums = self.coupling.absolute_row_sums();
-        sums.iter().zip(&self.diagonal).map(|(sum, diagonal)| sum / diagonal).fold(0.0, f64::max)
+        sums.iter().zip(&*self.diagonal).map(|(sum, diagonal)| sum / diagonal).fold(0.0, f64::max)
     }
 
     /// Factorises A_S.
@@ -266,7 +266,8 @@ impl PosteriorPrecision {
     /// # Errors
     /// `NotPositiveDefinite` with the node whose pivot is not positive.
     pub(crate) fn factor(&self, arithmetic: Arithmetic) -> Result<ExactSolver> {
-        ExactSolver::new(&self.prior.0.arenas, self.matrix(), arithmetic)
+        let matrix = SharedMatrix { coupling: Arc::clone(&self.coupling), diagonal: Arc::clone(&self.diagonal) };
+        ExactSolver::new(&self.prior.0.arenas, matrix, arithmetic)
     }
 
     /// A_S as an operator of the iterative solvers.
@@ -274,9 +275,9 @@ impl PosteriorPrecision {
         self.coupling.stencil(&self.diagonal)
     }
 
-    /// A_S by its entries.
-    pub(crate) fn matrix(&self) -> StencilMatrix {
-        self.coupling.matrix(&self.diagonal)
+    /// [`single_error`] of A_S.
+    pub(crate) fn single_error(&self) -> f64 {
+        single_error(self.coupling.absolute_row_sums(), &self.diagonal)
     }
 }
 

@@ -14,7 +14,7 @@ mod stencil;
 pub use arithmetic::Arithmetic;
 pub(crate) use arithmetic::{LARGEST_SINGLE_DIAGONAL, SINGLE_TOLERANCE, single_error};
 pub(crate) use chebyshev::chebyshev;
-pub(crate) use exact::{Arenas, ExactSolver};
+pub(crate) use exact::{Arenas, ExactSolver, SharedMatrix};
 pub(crate) use jacobi::jacobi;
 pub(crate) use multigrid::Multigrid;
 pub(crate) use pcg::{Diagonal, Stopping, StoppingNorm, measure, pcg};

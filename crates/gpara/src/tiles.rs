@@ -76,7 +76,7 @@ impl Tiling {
         let matrix = precision.stencil();
         let side = |length: usize| length.min(self.core.saturating_add(self.halo.saturating_mul(2)));
         let window = (side(matrix.grid.rows()), side(matrix.grid.cols()));
-        Arithmetic::for_matrix(matrix).bytes(window, matrix.reach)
+        Arithmetic::for_error(precision.single_error()).bytes(window, matrix.reach)
     }
 
     /// diag(Sigma_S) and diag(Sigma_S W Sigma_S), each cell from the window of its core; same bits for any number of threads.
@@ -102,7 +102,7 @@ impl Tiling {
         check_memory("tiles", needed, "use a smaller core or fewer threads")?;
 
         let matrix = posterior.precision().stencil();
-        let arithmetic = Arithmetic::for_matrix(matrix);
+        let arithmetic = Arithmetic::for_error(posterior.precision().single_error());
         let plans = Plans::of(windows.iter().map(Window::grid), matrix.reach);
         let moments = Mutex::new(Moments::zeros(grid.num_nodes()));
         let next = AtomicUsize::new(0);
@@ -136,11 +136,13 @@ impl Tiling {
     pub fn cut_residual(self, posterior: &Posterior) -> Result<SolveInfo> {
         let (grid, matrix) = (posterior.grid(), posterior.precision().stencil());
         let windows = Window::tiles(grid, self.core, self.halo);
-        let mut solver = WindowSolver::new(Arithmetic::Double);
+        let plans = Plans::of(windows.iter().map(Window::grid), matrix.reach);
+        let mut solver = WindowSolver::new(Arithmetic::for_error(posterior.precision().single_error()));
         let mut rel_residual = 0.0f64;
         for window in windows.iter().step_by(windows.len().div_ceil(CHECKED_WINDOWS)) {
+            solver.factor(&plans, &window.matrix(matrix))?;
             for node in window.core_corners(grid) {
-                let column = window.column(matrix, &mut solver, node)?;
+                let column = window.column_of_factored(grid, &solver, node);
                 let residual = window.cut_residual(matrix, &column);
                 let terms = residual.iter().map(|&(at, r)| r * r / matrix.diagonal[at]);
                 rel_residual = rel_residual.max((terms.sum::<f64>() * matrix.diagonal[node]).sqrt());

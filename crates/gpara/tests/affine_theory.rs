@@ -11,9 +11,9 @@ use affine_chain::{Affine, AffineChain, assert_moments, corrected, correction, d
 use dense_oracle::Oracle;
 use dense_oracle::cases::{self, Case};
 use gpara::{
-    Context, Correction, CorrectionSchedule, GaussianDenoiser, MeanSolver, NoiseSchedule, Observations, Reconstruction,
-    ReconstructionInput, Reconstructor, ReverseStep, SamplerSettings, SeedTree, TrajectoryReconstructor,
-    TrajectorySettings, sample_prior,
+    Context, Correction, CorrectionSchedule, CountingDenoiser, Denoiser, DenoiserInput, GaussianDenoiser, MeanSolver,
+    NoiseSchedule, Observations, Reconstruction, ReconstructionInput, Reconstructor, ReverseStep, SamplerSettings,
+    SeedTree, TrajectoryReconstructor, TrajectorySettings, sample_prior,
 };
 
 /// Direct methods, relative to the largest entry.
@@ -185,5 +185,31 @@ fn theory_one_step_from_pure_noise_gives_the_closed_form_posterior_prop1() {
         let toy = toy_denoiser(&case, schedule.clone()).seeing_observations();
         let found = reconstruct(&case, &case.observations, toy, settings, SeedTree::new(7));
         assert_close(case.name, &found.mean, &expected, CLOSE);
+    }
+}
+
+#[test]
+fn theory_pullback_is_the_transposed_jacobian_of_the_clean_estimates() {
+    let schedule = NoiseSchedule::ddpm();
+    for mut case in scenes() {
+        for (timestep, sees_observations) in [(0, false), (500, false), (999, false), (250, true)] {
+            let toy = toy_denoiser(&case, schedule.clone());
+            let counting =
+                CountingDenoiser::new(Arc::new(if sees_observations { toy.seeing_observations() } else { toy }));
+            let scene = context(&case);
+            let (noisy, cotangent) = ([case.field(), case.field()].concat(), [case.field(), case.field()].concat());
+            let input = DenoiserInput { noisy: &noisy, timestep, context: &scene, observations: &case.observations };
+            let (mut plain, mut clean) = (vec![0.0; noisy.len()], vec![0.0; noisy.len()]);
+            counting.clean_estimates(input, &mut plain).unwrap();
+            let gradient = counting.linearize(input, &mut clean).unwrap().pull_back(&cotangent).unwrap();
+
+            assert_eq!(clean, plain, "{}: the derivative changes no bit of the estimate", case.name);
+            assert_eq!(counting.network_calls(), 4, "two states twice, a pullback is no evaluation");
+            // The Jacobian of the oracle is symmetric.
+            let jacobian = denoiser(&case, &mean_field(&case), schedule.alpha_bar(timestep), sees_observations).matrix;
+            let size = case.grid().num_nodes();
+            let expected: Vec<f64> = cotangent.chunks(size).flat_map(|cotangent| jacobian.times(cotangent)).collect();
+            assert_close(case.name, &gradient, &expected, CLOSE);
+        }
     }
 }

@@ -316,7 +316,8 @@ fn mirrored_and_transposed_scenes_give_mirrored_and_transposed_points() {
         let ensemble = PriorEnsemble::new(samples, 63).unwrap();
         let moments = ensemble.moments(context.grid()).unwrap();
         let prior_std: Vec<f64> = moments.variance.iter().map(|variance| variance.sqrt()).collect();
-        let descriptor = GraphDescriptor { context: &context, prior_mean: &moments.mean, prior_std: &prior_std };
+        let descriptor =
+            GraphDescriptor { context: &context, prior_mean: &moments.mean, prior_std: &prior_std, num_measured: 0 };
         let conductances = EdgeAware::default().predict(&descriptor).unwrap();
         State {
             precision: ResidualPrecision::new(conductances, 0.0625, 0.8).unwrap(),

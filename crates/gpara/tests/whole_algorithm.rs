@@ -201,6 +201,16 @@ fn nan_of_a_denoiser_stops_with_the_timestep() {
 }
 
 #[test]
+fn denoiser_without_input_gradient_says_so_by_its_name() {
+    let context = world().context;
+    let (noisy, none) = (vec![0.0; context.grid().num_nodes()], Observations::none(context.grid()));
+    let input = DenoiserInput { noisy: &noisy, timestep: 3, context: &context, observations: &none };
+    let error = Broken.linearize(input, &mut noisy.clone()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().contains("`broken`") && error.hint().is_some(), "{error}");
+}
+
+#[test]
 fn sampler_without_steps_states_or_samples_is_refused() {
     let world = world();
     let none = Observations::none(world.context.grid());

@@ -171,11 +171,7 @@ fn drive_test(arguments: &DriveTestArguments, console: Console) -> Outcome {
         crs: arguments.crs.as_deref().map(str::parse::<Crs>).transpose()?,
         cell_size_m: arguments.cell_size,
         margin_cells: arguments.margin,
-        bins: BinSettings {
-            averaging,
-            sigma_floor: arguments.sigma_floor,
-            shared_samples: arguments.shared_samples,
-        },
+        bins: BinSettings { averaging, sigma_floor: arguments.sigma_floor, shared_samples: arguments.shared_samples },
         unit,
         skip_invalid: arguments.skip_invalid,
     };

@@ -5,7 +5,6 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 mod demo_scenes;
 pub(crate) mod eval;
-mod eval_config;
 pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod models;

@@ -99,7 +99,8 @@ fn read_like(path: &Path) -> Outcome<Like> {
     let value: Value = serde_json::from_str(&text).map_err(|_| broken())?;
     let side = |name: &str| value[name].as_u64().and_then(|side| usize::try_from(side).ok()).ok_or_else(broken);
     let grid = Grid::new(side("rows")?, side("cols")?)?;
-    let transform: Vec<f64> = value["geotransform"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+    let transform: Vec<f64> =
+        value["geotransform"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
     let transform: [f64; 6] = transform.try_into().map_err(|_| broken())?;
     let crs = value["crs"].as_str().map(str::parse::<Crs>).transpose().map_err(within)?;
     let place = Some(Georeference::new(Affine::new(transform).map_err(within)?, crs));

@@ -57,7 +57,7 @@ struct RunArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &TrainArguments, console: Console) -> Outcome {
     match &arguments.action {
-        TrainAction::Prior(run) => run_training(run, &[Role::Prior, Role::Mean], console),
+        TrainAction::Prior(run) => run_training(run, &[Role::Prior, Role::Mean, Role::Spread], console),
         TrainAction::Graph(run) => run_training(run, &[Role::Graph], console),
         TrainAction::Scorer(run) => run_training(run, &[Role::Scorer], console),
         TrainAction::Export { weights, out, name } => {

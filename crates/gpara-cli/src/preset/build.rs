@@ -96,8 +96,8 @@ struct SampledPrior {
     sampler: SamplerSettings,
     ensemble_size: usize,
     refresh_at: Vec<usize>,
-    /// Samples without measurements.
-    ensemble: PriorEnsemble,
+    /// Samples without measurements; `None` where nothing reads them.
+    ensemble: Option<PriorEnsemble>,
 }
 
 impl MethodParts {
@@ -109,13 +109,41 @@ impl MethodParts {
         context: &Context,
         seeds: SeedTree,
     ) -> Outcome<Self> {
+        Self::build(preset, models, task, context, seeds, true)
+    }
+
+    /// The parts that a reconstruction reads: an ensemble without measurements only where it describes the prior to the graph.
+    pub(crate) fn for_reconstruction(
+        preset: &Preset,
+        models: &dyn ModelSource,
+        task: Task,
+        context: &Context,
+        seeds: SeedTree,
+    ) -> Outcome<Self> {
+        let described = matches!(preset.graph, Graph::EdgeAware | Graph::Network { .. });
+        Self::build(preset, models, task, context, seeds, described)
+    }
+
+    fn build(
+        preset: &Preset,
+        models: &dyn ModelSource,
+        task: Task,
+        context: &Context,
+        seeds: SeedTree,
+        with_ensemble: bool,
+    ) -> Outcome<Self> {
         let started = Instant::now();
-        let sampled = SampledPrior::new(preset, models, task, context, seeds)?;
-        let precision =
-            residual_precision(preset, models, task, context, sampled.as_ref().map(|sampled| &sampled.ensemble))?;
+        let mut sampled = SampledPrior::new(preset, models, task)?;
+        if with_ensemble && let Some(sampled) = &mut sampled {
+            let none = Observations::none(context.grid());
+            sampled.ensemble = Some(sampled.draw(context, &none, seeds)?);
+        }
+        let ensemble = sampled.as_ref().and_then(|sampled| sampled.ensemble.as_ref());
+        let precision = residual_precision(preset, models, task, context, ensemble)?;
         let scorer = preset.acquisition.scorer.as_ref().map(|name| models.scorer(name, task.name)).transpose()?;
         let reconstructor = reconstructor(preset, models, task, sampled.as_ref())?;
-        let network_calls = sampled.as_ref().map_or(0, SampledPrior::calls_a_draw);
+        let drawn = sampled.as_ref().filter(|sampled| sampled.ensemble.is_some());
+        let network_calls = drawn.map_or(0, SampledPrior::calls_a_draw);
         let seconds = started.elapsed().as_secs_f64();
         Ok(Self { precision, seconds, network_calls, preset: preset.clone(), sampled, scorer, reconstructor })
     }
@@ -183,11 +211,12 @@ impl MethodParts {
         observations: &Observations,
         seeds: SeedTree,
     ) -> Outcome<Vec<f64>> {
-        let (Reconstruct::Trajectories { .. }, Some(sampled)) = (&self.preset.reconstruct, &self.sampled) else {
+        let ensemble = self.sampled.as_ref().and_then(|sampled| sampled.ensemble.as_ref());
+        let (Reconstruct::Trajectories { .. }, Some(ensemble)) = (&self.preset.reconstruct, ensemble) else {
             return Ok(self.reconstruct(context, observations, seeds)?.mean);
         };
         let posterior = Posterior::new(&self.precision, observations)?;
-        let (refined, _) = self.preset.correction.refine(&posterior, sampled.ensemble.as_slice())?;
+        let (refined, _) = self.preset.correction.refine(&posterior, ensemble.as_slice())?;
         Ok(PriorEnsemble::new(refined, context.grid().num_nodes())?.mean())
     }
 }
@@ -219,7 +248,9 @@ pub(crate) fn draw_prior(
     context: &Context,
     seeds: SeedTree,
 ) -> Outcome<Option<PriorEnsemble>> {
-    Ok(SampledPrior::new(preset, models, task, context, seeds)?.map(|sampled| sampled.ensemble))
+    let none = Observations::none(context.grid());
+    let sampled = SampledPrior::new(preset, models, task)?;
+    sampled.map(|sampled| sampled.draw(context, &none, seeds)).transpose()
 }
 
 /// The reconstructor of a preset whose mean is one network evaluation; `None` for any other preset.
@@ -235,21 +266,13 @@ pub(crate) fn mean_reconstructor(
 }
 
 impl SampledPrior {
-    /// Loads the preset's network and draws its ensemble; `None` for a prior without samples.
-    fn new(
-        preset: &Preset,
-        models: &dyn ModelSource,
-        task: Task,
-        context: &Context,
-        seeds: SeedTree,
-    ) -> Outcome<Option<Self>> {
+    /// Loads the preset's network and draws nothing yet; `None` for a prior without samples.
+    fn new(preset: &Preset, models: &dyn ModelSource, task: Task) -> Outcome<Option<Self>> {
         let Prior::Network { model, ensemble_size, num_steps, refresh_at } = &preset.prior else { return Ok(None) };
         let (denoiser, schedule) = models.prior(model, task.name)?;
         let sampler = task.sampler(&schedule, *num_steps)?;
-        let none = Observations::none(context.grid());
-        let ensemble = sample_prior(&*denoiser, context, &none, &sampler, *ensemble_size, seeds)?;
         let (ensemble_size, refresh_at) = (*ensemble_size, refresh_at.clone());
-        Ok(Some(Self { denoiser, sampler, ensemble_size, refresh_at, ensemble }))
+        Ok(Some(Self { denoiser, sampler, ensemble_size, refresh_at, ensemble: None }))
     }
 
     /// Network evaluations of one draw of the ensemble.
@@ -263,8 +286,8 @@ impl SampledPrior {
 
     /// The ensemble for a policy. One that is drawn once is the one that is here already.
     fn cache(&self) -> Outcome<EnsembleCache> {
-        if self.refresh_at.is_empty() {
-            return Ok(EnsembleCache::given(self.ensemble.clone()));
+        if let (true, Some(ensemble)) = (self.refresh_at.is_empty(), &self.ensemble) {
+            return Ok(EnsembleCache::given(ensemble.clone()));
         }
         let (denoiser, sampler) = (Arc::clone(&self.denoiser), self.sampler.clone());
         Ok(EnsembleCache::drawn(denoiser, sampler, self.ensemble_size, self.refresh_at.clone())?)
@@ -288,7 +311,7 @@ pub(crate) fn residual_precision(
         }
         None => (vec![0.0; num_nodes], vec![0.0; num_nodes]),
     };
-    let descriptor = GraphDescriptor { context, prior_mean: &prior_mean, prior_std: &prior_std };
+    let descriptor = GraphDescriptor { context, prior_mean: &prior_mean, prior_std: &prior_std, num_measured: 0 };
     let conductances = match &preset.graph {
         Graph::Uniform => UniformGraph.predict(&descriptor)?,
         Graph::EdgeAware => EdgeAware::default().predict(&descriptor)?,

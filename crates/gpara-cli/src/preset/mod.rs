@@ -180,10 +180,36 @@ impl Preset {
         pairs
     }
 
+    /// The preset with other values for some keys; a table with another `kind` replaces the whole table.
+    pub(crate) fn replaced(&self, replacement: &toml::Table) -> Outcome<Self> {
+        if replacement.is_empty() {
+            return Ok(self.clone());
+        }
+        let mut table: toml::Table = toml::from_str(&self.text).expect("the preset was parsed from this text");
+        merge(&mut table, replacement);
+        Self::parse(&self.name, &toml::to_string(&table).expect("a table is TOML"))
+    }
+
     /// A preset from TOML text.
     pub(crate) fn parse(name: &str, text: &str) -> Outcome<Self> {
         let raw: RawPreset = parse_toml(&format!("preset `{name}`"), text)?;
         raw.check(name, text)
+    }
+}
+
+/// Replaces values of `base` by those of `replacement`; tables with the same `kind` merge, others are replaced whole.
+fn merge(base: &mut toml::Table, replacement: &toml::Table) {
+    for (key, value) in replacement {
+        match (base.get_mut(key), value) {
+            (Some(toml::Value::Table(old)), toml::Value::Table(new))
+                if new.get("kind").is_none_or(|kind| Some(kind) == old.get("kind")) =>
+            {
+                merge(old, new);
+            }
+            _ => {
+                base.insert(key.clone(), value.clone());
+            }
+        }
     }
 }
 
@@ -294,6 +320,16 @@ mod tests {
             let failure = Preset::parse("changed", &text.replacen(from, to, 1)).unwrap_err().to_string();
             assert!(failure.contains(named) && failure.contains("hint: "), "{failure}");
         }
+    }
+
+    #[test]
+    fn replacements_merge_into_the_preset_and_change_nothing_else() {
+        let base = Preset::embedded("gaussian").unwrap();
+        let changed = base.replaced(&toml::from_str("graph.residual_precision = 0.5").unwrap()).unwrap();
+        assert_eq!(changed.residual_precision, 0.5);
+        assert_eq!((changed.graph_coupling, &changed.reconstruct), (base.graph_coupling, &base.reconstruct));
+        let failure = base.replaced(&toml::from_str("graph.tau = 0.5").unwrap()).unwrap_err();
+        assert!(failure.to_string().contains("tau"), "{failure}");
     }
 
     #[test]

@@ -161,7 +161,8 @@ mod tests {
             let (kappa_squared, lambda) = Shape::Surface.precision_of(range, 0.49);
             let context = gpara::Context::new(valid.clone(), Vec::new()).unwrap();
             let flat = vec![0.0; grid.num_nodes()];
-            let descriptor = gpara::GraphDescriptor { context: &context, prior_mean: &flat, prior_std: &flat };
+            let descriptor =
+                gpara::GraphDescriptor { context: &context, prior_mean: &flat, prior_std: &flat, num_measured: 0 };
             let graph = gpara::GraphPredictor::predict(&gpara::UniformGraph, &descriptor).unwrap();
             let precision = ResidualPrecision::second_order(graph, 0.0, lambda, kappa_squared).unwrap();
             let posterior = Posterior::with_drift(&precision, &seen, &Drift::constant(grid)).unwrap();

@@ -113,7 +113,9 @@ mod tests {
     fn graph(grid: Grid) -> Conductances {
         let context = Context::new(ValidMask::all(grid), Vec::new()).unwrap();
         let flat = vec![0.0; grid.num_nodes()];
-        UniformGraph.predict(&GraphDescriptor { context: &context, prior_mean: &flat, prior_std: &flat }).unwrap()
+        UniformGraph
+            .predict(&GraphDescriptor { context: &context, prior_mean: &flat, prior_std: &flat, num_measured: 0 })
+            .unwrap()
     }
 
     #[test]

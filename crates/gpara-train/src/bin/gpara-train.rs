@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use gpara_train::{PackSettings, Role, RunOptions, TrainConfig, best_device, export_model, pack_depth, train};
+use gpara_train::{
+    PackSettings, Role, RunOptions, TrainConfig, best_device, export_model, import_model, pack_depth, train,
+};
 
 #[derive(Debug, Parser)]
 #[command(name = "gpara-train", version, about = "Trains the networks of gpara on libtorch")]
@@ -15,7 +17,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Trains a prior or a mean network as CONFIG says.
+    /// Trains a prior, a mean network or the spread of one as CONFIG says.
     Prior(Run),
     /// Trains a graph network, after its prior.
     Graph(Run),
@@ -33,6 +35,16 @@ enum Command {
         /// Depths are rounded to multiples of this many millimetres.
         #[arg(long, default_value_t = 10)]
         step_mm: u16,
+    },
+    /// Writes NAME.safetensors from an exported network, for the training of graph and scorer.
+    Import {
+        /// The exported network, with its card beside it.
+        onnx: PathBuf,
+        /// The configuration it was trained with.
+        config: PathBuf,
+        /// Folder of the runs.
+        #[arg(long, default_value = "runs")]
+        out: PathBuf,
     },
     /// Writes NAME.onnx and the card NAME.toml from a weights file, after a check against libtorch.
     Export {
@@ -86,7 +98,7 @@ fn main() -> ExitCode {
 
 fn run(arguments: Arguments) -> gpara::Result<()> {
     match arguments.command {
-        Command::Prior(run) => run_training(run, &[Role::Prior, Role::Mean]),
+        Command::Prior(run) => run_training(run, &[Role::Prior, Role::Mean, Role::Spread]),
         Command::Graph(run) => run_training(run, &[Role::Graph]),
         Command::Scorer(run) => run_training(run, &[Role::Scorer]),
         Command::PackDepth { from, to, quality, step_mm } => {
@@ -95,6 +107,7 @@ fn run(arguments: Arguments) -> gpara::Result<()> {
             eprintln!("{}: {} maps, {size:.1} MiB", to.display(), report.num_maps);
             Ok(())
         }
+        Command::Import { onnx, config, out } => import_model(&onnx, &TrainConfig::read(&config)?, &out),
         Command::Export { weights, out, name } => {
             let report = export_model(&weights, &out, name.as_deref())?;
             eprintln!(

@@ -69,7 +69,7 @@ impl ModelCard {
         let timestep = match config.role {
             Role::Prior | Role::Scorer => 500,
             Role::Mean => 999,
-            Role::Graph => 0,
+            Role::Graph | Role::Spread => 0,
         };
         let (maps, licence) = match config.data {
             Source::Radio => (

@@ -4,6 +4,7 @@ mod card;
 mod error;
 mod exported;
 mod graph;
+mod import;
 mod parity;
 mod proto;
 mod scorer_graph;
@@ -15,6 +16,8 @@ use sha2::{Digest, Sha256};
 use tch::Device;
 
 use gpara::Result;
+
+pub use self::import::import_model;
 
 use self::card::ModelCard;
 use self::exported::Exported;

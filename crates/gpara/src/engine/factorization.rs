@@ -12,8 +12,9 @@ use super::plan::{Place, Places, Plan};
 use super::real::{Aligned, LANES};
 use super::simd::{Kernels, Simd};
 use super::stencil::StencilMatrix;
-use super::trunk::{FrontFactor, TrunkWork};
+use super::trunk::{FrontFactor, Stack, TrunkWork};
 use crate::error::{ErrorDetail, ErrorKind, Result};
+use crate::solve::Stencil;
 
 /// A = (P, K) front by front, in arenas that every factorisation of the same [`Plan`] reuses.
 ///
@@ -29,6 +30,8 @@ pub(crate) struct Factorization<T> {
     weights: Vec<T>,
     batches: Vec<BlockFactor<T>>,
     fronts: Vec<FrontFactor<T>>,
+    trunk_layout: Stack,
+    trunk_stack: Aligned<T>,
     /// Matrix of the ring of every block: S on the way up, Z22 on the way down.
     rings: Aligned<T>,
     drings: Aligned<T>,
@@ -66,6 +69,7 @@ impl<T: Kernels> Factorization<T> {
     pub(crate) fn with_simd(plan: Arc<Plan>, simd: Simd, threads: usize) -> Self {
         let offsets = Offsets::new(&plan.template);
         let trunk = &plan.trunk.dissection.fronts;
+        let trunk_layout = Stack::new(trunk);
         let size =
             |front: &super::dissection::Front| Size { pivots: front.pivots.len(), boundary: front.boundary.len() };
         let workers = threads.clamp(1, plan.batches.len());
@@ -75,7 +79,13 @@ impl<T: Kernels> Factorization<T> {
             values: vec![T::ZERO; plan.values.len()],
             weights: vec![T::ZERO; plan.grid().num_nodes() + 1],
             batches: plan.batches.iter().map(|_| BlockFactor::new(&offsets, &plan.template)).collect(),
-            fronts: trunk.iter().map(FrontFactor::new).collect(),
+            fronts: trunk
+                .iter()
+                .zip(plan.trunk.entry_starts.windows(2))
+                .map(|(front, entries)| FrontFactor::new(front, entries[1] - entries[0]))
+                .collect(),
+            trunk_stack: Aligned::zeros(trunk_layout.len()),
+            trunk_layout,
             rings: Aligned::zeros(rings),
             drings: Aligned::zeros(rings),
             workers: (0..workers).map(|_| Worker { scratch: BlockScratch::new(&offsets) }).collect(),
@@ -90,7 +100,13 @@ impl<T: Kernels> Factorization<T> {
     pub(crate) fn num_values(&self) -> usize {
         let of_blocks: usize = self.batches.iter().map(BlockFactor::num_values).sum();
         let of_trunk: usize = self.fronts.iter().map(FrontFactor::num_values).sum();
-        of_blocks + of_trunk + self.rings.len() + self.drings.len() + self.values.len() + self.weights.len()
+        of_blocks
+            + of_trunk
+            + self.trunk_stack.len()
+            + self.rings.len()
+            + self.drings.len()
+            + self.values.len()
+            + self.weights.len()
     }
 
     /// The plan.
@@ -103,9 +119,9 @@ impl<T: Kernels> Factorization<T> {
     /// # Errors
     /// `NotPositiveDefinite` with the node of the first pivot that is not positive.
     #[track_caller]
-    pub(crate) fn factor(&mut self, matrix: &StencilMatrix) -> Result<()> {
-        assert_eq!((matrix.grid(), matrix.reach()), (self.plan.grid(), self.plan.reach()));
-        let maps = std::iter::once(&matrix.diagonal).chain(&matrix.coupling);
+    pub(crate) fn factor(&mut self, matrix: Stencil<'_, f64>) -> Result<()> {
+        assert_eq!((matrix.grid, matrix.reach), (self.plan.grid(), self.plan.reach()));
+        let maps = std::iter::once(matrix.diagonal).chain(matrix.coupling.iter().map(|map| &map[..]));
         for (out, map) in self.values.chunks_mut(matrix.diagonal.len()).zip(maps) {
             out.iter_mut().zip(map).for_each(|(out, value)| *out = T::from_f64(*value));
         }
@@ -116,8 +132,9 @@ impl<T: Kernels> Factorization<T> {
         each_batch(&mut self.workers, &mut self.batches, &mut self.rings, |at, worker, factor, rings| {
             works(at).eliminate(values, factor, &mut worker.scratch, rings);
         });
-        let trunk = TrunkWork { simd: self.simd, plan: &self.plan, ring: self.plan.template.ring.len() };
-        trunk.eliminate(&self.values, &mut self.fronts, &mut self.trunk_scratch, &mut self.rings);
+        let trunk = trunk_work(&self.plan, &self.trunk_layout, self.simd);
+        let room = (&mut *self.trunk_stack, &mut self.trunk_scratch[..]);
+        trunk.eliminate(&self.values, &mut self.fronts, room, &mut self.rings);
         self.check_pivots()
     }
 
@@ -168,8 +185,9 @@ impl<T: Kernels> Factorization<T> {
         each_batch(&mut self.workers, &mut self.batches, &mut self.drings, |at, worker, factor, rings| {
             works(at).differentiate(values, factor, &mut worker.scratch, rings);
         });
-        let trunk = TrunkWork { simd: self.simd, plan: &self.plan, ring: self.plan.template.ring.len() };
-        trunk.differentiate(&self.weights, &mut self.fronts, &mut self.trunk_scratch, &mut self.drings);
+        let trunk = trunk_work(&self.plan, &self.trunk_layout, self.simd);
+        let room = (&mut *self.trunk_stack, &mut self.trunk_scratch[..]);
+        trunk.differentiate(&self.weights, &mut self.fronts, room, &mut self.drings);
         self.sweep_trunk_down(true);
         let works = self::works(&self.plan, &self.offsets, self.simd);
         let len = LANES * ring_values(self.plan.template.ring.len());
@@ -182,9 +200,9 @@ impl<T: Kernels> Factorization<T> {
     }
 
     fn sweep_trunk_down(&mut self, derivative: bool) {
-        let trunk = TrunkWork { simd: self.simd, plan: &self.plan, ring: self.plan.template.ring.len() };
-        let (fronts, scratch) = (&mut self.fronts, &mut self.trunk_scratch);
-        trunk.invert(derivative, fronts, scratch, &mut self.rings, &mut self.drings);
+        let trunk = trunk_work(&self.plan, &self.trunk_layout, self.simd);
+        let room = (&mut *self.trunk_stack, &mut self.trunk_scratch[..]);
+        trunk.invert(derivative, &mut self.fronts, room, &mut self.rings, &mut self.drings);
     }
 
     fn collect_diagonals(&self, variance: &mut [f64], numerator: &mut [f64]) {
@@ -252,8 +270,9 @@ impl<T: Kernels> Factorization<T> {
         }
         for (at, factor) in self.fronts.iter().enumerate() {
             let trunk = &self.plan.trunk;
-            for &(slot, index) in &trunk.entries[trunk.entry_starts[at]..trunk.entry_starts[at + 1]] {
-                write(index, factor.covariance(slot));
+            let entries = &trunk.entries[trunk.entry_starts[at]..trunk.entry_starts[at + 1]];
+            for (&(_, index), &covariance) in entries.iter().zip(factor.covariances()) {
+                write(index, covariance);
             }
         }
     }
@@ -284,7 +303,7 @@ impl<T: Kernels> Factorization<T> {
             scratch.x.push(T::ZERO);
         }
         self.solve_up(scratch);
-        let trunk = TrunkWork { simd: self.simd, plan: &self.plan, ring: self.plan.template.ring.len() };
+        let trunk = trunk_work(&self.plan, &self.trunk_layout, self.simd);
         trunk.backward(&self.fronts, &mut scratch.x, &mut scratch.buffers);
         self.solve_down(scratch);
         for (out, x) in out.chunks_mut(num_nodes).zip(scratch.x.chunks(num_nodes + 1)) {
@@ -320,7 +339,7 @@ impl<T: Kernels> Factorization<T> {
                 }
             }
         }
-        let trunk = TrunkWork { simd: self.simd, plan: &self.plan, ring: template.ring.len() };
+        let trunk = trunk_work(&self.plan, &self.trunk_layout, self.simd);
         trunk.forward(&self.fronts, &mut scratch.x, &mut scratch.buffers);
     }
 
@@ -351,6 +370,11 @@ impl<T: Kernels> Factorization<T> {
             }
         }
     }
+}
+
+/// The work on the separators.
+fn trunk_work<'a>(plan: &'a Plan, layout: &'a Stack, simd: Simd) -> TrunkWork<'a> {
+    TrunkWork { simd, plan, layout, ring: plan.template.ring.len() }
 }
 
 /// The work on each batch.

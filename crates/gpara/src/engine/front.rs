@@ -7,7 +7,7 @@
 
 use super::dissection::Run;
 use super::real::{LANES, padded};
-use super::simd::{self, Kernels, Part, Product, Simd, Update};
+use super::simd::{self, Kernels, Part, Product, Simd, Strips, Update};
 
 /// How the matrices of a front lie in memory.
 pub(super) trait Layout {
@@ -320,18 +320,14 @@ pub(super) fn add_to_pivots<L: Layout, T: Kernels>(
 ) {
     let (l1, l2) = (L::row(size.pivots), L::row(size.boundary));
     for (at, rows) in runs.iter().enumerate().take_while(|(_, rows)| rows.target < size.pivots) {
-        for offset in 0..rows.len {
-            let row = rows.target + offset;
-            for cols in &runs[at..] {
-                let Strip { source, col, len } = Strip::of(rows, offset, cols, child_row);
-                let (target, at) = if col < size.pivots {
-                    (&mut *f11, row * l1 + col)
-                } else {
-                    (&mut *f12, row * l2 + col - size.pivots)
-                };
-                let target = &mut target[at * L::WIDTH..(at + len) * L::WIDTH];
-                simd::add(simd, target, &child[source * L::WIDTH..(source + len) * L::WIDTH]);
-            }
+        for cols in &runs[at..] {
+            let (target, target_row, col) = match cols.target.checked_sub(size.pivots) {
+                None => (&mut *f11, l1, cols.target),
+                Some(col) => (&mut *f12, l2, col),
+            };
+            let source = &child[(rows.start * child_row + cols.start) * L::WIDTH..];
+            let target = &mut target[(rows.target * target_row + col) * L::WIDTH..];
+            strips::<L>(rows, cols, child_row, target_row).add(simd, source, target);
         }
     }
 }
@@ -346,32 +342,22 @@ pub(super) fn add_to_boundary<L: Layout, T: Kernels>(
 ) {
     let l2 = L::row(size.boundary);
     for (at, rows) in runs.iter().enumerate().skip_while(|(_, rows)| rows.target < size.pivots) {
-        for offset in 0..rows.len {
-            let row = rows.target + offset - size.pivots;
-            for cols in &runs[at..] {
-                let Strip { source, col, len } = Strip::of(rows, offset, cols, child_row);
-                let at = row * l2 + col - size.pivots;
-                let target = &mut f22[at * L::WIDTH..(at + len) * L::WIDTH];
-                simd::add(simd, target, &child[source * L::WIDTH..(source + len) * L::WIDTH]);
-            }
+        for cols in &runs[at..] {
+            let source = &child[(rows.start * child_row + cols.start) * L::WIDTH..];
+            let at = (rows.target - size.pivots) * l2 + cols.target - size.pivots;
+            strips::<L>(rows, cols, child_row, l2).add(simd, source, &mut f22[at * L::WIDTH..]);
         }
     }
 }
 
-/// The part of one row of a child's matrix in one run of columns, without what is left of the diagonal.
-struct Strip {
-    /// First entry in the child's matrix.
-    source: usize,
-    /// First column in the front.
-    col: usize,
-    len: usize,
-}
-
-impl Strip {
-    fn of(rows: &Run, offset: usize, cols: &Run, child_row: usize) -> Self {
-        let skip = if cols.start == rows.start { offset } else { 0 };
-        let source = (rows.start + offset) * child_row + cols.start + skip;
-        Self { source, col: cols.target + skip, len: cols.len - skip }
+/// The entries of a child in some rows and columns, without what is left of the diagonal.
+fn strips<L: Layout>(rows: &Run, cols: &Run, source_row: usize, target_row: usize) -> Strips {
+    Strips {
+        rows: rows.len,
+        len: cols.len * L::WIDTH,
+        step: if cols.start == rows.start { L::WIDTH } else { 0 },
+        source_row: source_row * L::WIDTH,
+        target_row: target_row * L::WIDTH,
     }
 }
 
@@ -384,34 +370,30 @@ pub(super) fn gather<L: Layout, T: Kernels>(
     child_boundary: usize,
     child: &mut [T],
 ) {
-    gather_upper::<L, T>(size, runs, blocks, L::row(child_boundary), child);
+    gather_upper::<L, T>(simd, size, runs, blocks, L::row(child_boundary), child);
     L::mirror(simd, child_boundary, child);
 }
 
 /// The entries of a child on or right of the diagonal in the order of `runs`.
-pub(super) fn gather_upper<L: Layout, T: Copy>(
+pub(super) fn gather_upper<L: Layout, T: Kernels>(
+    simd: Simd,
     size: Size,
     runs: &[Run],
     (z11, z12, z22): (&[T], &[T], &[T]),
     child_row: usize,
     child: &mut [T],
 ) {
-    let (l1, l2) = (L::row(size.pivots), L::row(size.boundary));
+    let (p, l1, l2) = (size.pivots, L::row(size.pivots), L::row(size.boundary));
     for (at, rows) in runs.iter().enumerate() {
-        for offset in 0..rows.len {
-            let row = rows.target + offset;
-            for cols in &runs[at..] {
-                let Strip { source: target, col, len } = Strip::of(rows, offset, cols, child_row);
-                let (source, at) = if col < size.pivots {
-                    (z11, row * l1 + col)
-                } else if row < size.pivots {
-                    (z12, row * l2 + col - size.pivots)
-                } else {
-                    (z22, (row - size.pivots) * l2 + col - size.pivots)
-                };
-                let source = &source[at * L::WIDTH..(at + len) * L::WIDTH];
-                child[target * L::WIDTH..(target + len) * L::WIDTH].copy_from_slice(source);
-            }
+        for cols in &runs[at..] {
+            let (source, source_row, at) = match (rows.target.checked_sub(p), cols.target.checked_sub(p)) {
+                (None, None) => (z11, l1, rows.target * l1 + cols.target),
+                (None, Some(col)) => (z12, l2, rows.target * l2 + col),
+                (Some(row), Some(col)) => (z22, l2, row * l2 + col),
+                (Some(_), None) => unreachable!("runs are in the order of their targets"),
+            };
+            let target = &mut child[(rows.start * child_row + cols.start) * L::WIDTH..];
+            strips::<L>(rows, cols, source_row, child_row).copy(simd, &source[at * L::WIDTH..], target);
         }
     }
 }

@@ -146,7 +146,7 @@ impl Cutting {
     /// The fastest of those measured.
     pub(crate) fn for_reach(reach: Reach) -> Self {
         match reach {
-            Reach::One => Self { block: 15, leaf: 3 },
+            Reach::One => Self { block: 16, leaf: 4 },
             Reach::Two => Self { block: 14, leaf: 4 },
         }
     }

@@ -172,12 +172,45 @@ pub(crate) struct Raw<T> {
     part: Part,
 }
 
-/// `target += source`, entry by entry.
-#[track_caller]
-pub(crate) fn add<T: Kernels>(simd: Simd, target: &mut [T], source: &[T]) {
-    assert_eq!(target.len(), source.len());
-    // SAFETY: the lengths agree; `simd` was detected.
-    unsafe { T::add_values(simd, target.as_mut_ptr(), source.as_ptr(), source.len()) }
+/// A rectangle inside two matrices, in values; each row starts `step` values later than the one above, at the same end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Strips {
+    pub(crate) rows: usize,
+    /// Values of the first row.
+    pub(crate) len: usize,
+    pub(crate) step: usize,
+    pub(crate) source_row: usize,
+    pub(crate) target_row: usize,
+}
+
+impl Strips {
+    #[track_caller]
+    fn check<T>(&self, source: &[T], target: &[T]) {
+        let Self { rows, len, step, source_row, target_row } = *self;
+        assert!((rows - 1) * step <= len, "rows of strips do not end before they start");
+        assert!(source.len() >= (rows - 1) * source_row + len, "source of strips is too short");
+        assert!(target.len() >= (rows - 1) * target_row + len, "target of strips is too short");
+    }
+
+    /// `target = source` in the rectangle.
+    #[track_caller]
+    pub(crate) fn copy<T: Kernels>(self, simd: Simd, source: &[T], target: &mut [T]) {
+        if self.rows > 0 {
+            self.check(source, target);
+            // SAFETY: `check` proved that all strips are inside both slices; `simd` was detected.
+            unsafe { T::copy_strips(simd, self, source.as_ptr(), target.as_mut_ptr()) }
+        }
+    }
+
+    /// `target += source` in the rectangle.
+    #[track_caller]
+    pub(crate) fn add<T: Kernels>(self, simd: Simd, source: &[T], target: &mut [T]) {
+        if self.rows > 0 {
+            self.check(source, target);
+            // SAFETY: as in `copy`.
+            unsafe { T::add_strips(simd, self, source.as_ptr(), target.as_mut_ptr()) }
+        }
+    }
 }
 
 /// `half = full - product / 2` and `full -= product`, entry by entry: the two right factors of the derivative.
@@ -283,19 +316,56 @@ trait Vector: Copy {
     unsafe fn div(self, other: Self) -> Self;
     /// self + a b.
     unsafe fn plus_product(self, a: Self, b: Self) -> Self;
-    /// Transposes a WIDTH x WIDTH square.
+    /// The first `count` < WIDTH values, then zeros; what follows them in memory is not touched.
+    #[inline(always)]
+    unsafe fn load_first(from: *const Self::Elem, count: usize) -> Self {
+        let mut buffer = [Self::Elem::ZERO; LANES];
+        // SAFETY: the caller has `count` < WIDTH <= LANES readable values at `from`.
+        unsafe {
+            for at in 0..count {
+                *buffer.as_mut_ptr().add(at) = *from.add(at);
+            }
+            Self::load(buffer.as_ptr())
+        }
+    }
+
+    /// Stores the first `count` < WIDTH values alone.
+    #[inline(always)]
+    unsafe fn store_first(self, to: *mut Self::Elem, count: usize) {
+        let mut buffer = [Self::Elem::ZERO; LANES];
+        // SAFETY: the caller has `count` < WIDTH <= LANES writable values at `to`.
+        unsafe {
+            self.store(buffer.as_mut_ptr());
+            for at in 0..count {
+                *to.add(at) = *buffer.as_ptr().add(at);
+            }
+        }
+    }
+
+    /// Transposes a rows x cols part of a WIDTH x WIDTH square; nothing outside of the part is touched.
+    #[inline(always)]
     unsafe fn transpose_square(
+        (rows, cols): (usize, usize),
         source: *const Self::Elem,
         source_row: usize,
         target: *mut Self::Elem,
         target_row: usize,
-    );
+    ) {
+        // SAFETY: the caller has rows x cols values at `source` and cols x rows at `target`.
+        unsafe {
+            for i in 0..rows {
+                for j in 0..cols {
+                    *target.add(j * target_row + i) = *source.add(i * source_row + j);
+                }
+            }
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86_vector {
     ($vector:ty, $elem:ty, $width:expr, $tile:expr, $rows:expr, $load:ident, $store:ident, $splat:ident, $add:ident,
-     $sub:ident, $mul:ident, $div:ident, $fma:ident, $transpose:ident) => {
+     $sub:ident, $mul:ident, $div:ident, $fma:ident, {$($special:item)*}) => {
         impl Vector for $vector {
             type Elem = $elem;
             const WIDTH: usize = $width;
@@ -334,10 +404,24 @@ macro_rules! x86_vector {
             unsafe fn plus_product(self, a: Self, b: Self) -> Self {
                 unsafe { $fma(a, b, self) }
             }
-            #[inline(always)]
-            unsafe fn transpose_square(source: *const $elem, source_row: usize, target: *mut $elem, target_row: usize) {
-                unsafe { $transpose(source, source_row, target, target_row) }
-            }
+            $($special)*
+        }
+    };
+}
+
+/// Loads and stores of a part of an AVX-512 vector.
+#[cfg(target_arch = "x86_64")]
+macro_rules! masked {
+    ($elem:ty, $mask:ty, $load:ident, $store:ident) => {
+        #[inline(always)]
+        unsafe fn load_first(from: *const $elem, count: usize) -> Self {
+            // SAFETY: lanes that the mask leaves out are not read.
+            unsafe { $load(((1 << count) - 1) as $mask, from) }
+        }
+        #[inline(always)]
+        unsafe fn store_first(self, to: *mut $elem, count: usize) {
+            // SAFETY: lanes that the mask leaves out are not written.
+            unsafe { $store(to, ((1 << count) - 1) as $mask, self) }
         }
     };
 }
@@ -357,7 +441,21 @@ x86_vector!(
     _mm512_mul_ps,
     _mm512_div_ps,
     _mm512_fmadd_ps,
-    transpose_16x16_f32
+    {
+        masked!(f32, u16, _mm512_maskz_loadu_ps, _mm512_mask_storeu_ps);
+
+        #[inline(always)]
+        unsafe fn transpose_square(
+            part: (usize, usize),
+            source: *const f32,
+            source_row: usize,
+            target: *mut f32,
+            target_row: usize,
+        ) {
+            // SAFETY: as the caller's.
+            unsafe { transpose_16x16_f32(part, source, source_row, target, target_row) }
+        }
+    }
 );
 #[cfg(target_arch = "x86_64")]
 x86_vector!(
@@ -374,7 +472,9 @@ x86_vector!(
     _mm512_mul_pd,
     _mm512_div_pd,
     _mm512_fmadd_pd,
-    transpose_8x8_scalar
+    {
+        masked!(f64, u8, _mm512_maskz_loadu_pd, _mm512_mask_storeu_pd);
+    }
 );
 #[cfg(target_arch = "x86_64")]
 x86_vector!(
@@ -391,7 +491,7 @@ x86_vector!(
     _mm256_mul_ps,
     _mm256_div_ps,
     _mm256_fmadd_ps,
-    transpose_8x8_scalar
+    {}
 );
 #[cfg(target_arch = "x86_64")]
 x86_vector!(
@@ -408,7 +508,7 @@ x86_vector!(
     _mm256_mul_pd,
     _mm256_div_pd,
     _mm256_fmadd_pd,
-    transpose_4x4_scalar
+    {}
 );
 
 /// Four values in plain Rust.
@@ -454,11 +554,6 @@ impl<T: Real> Vector for Quad<T> {
     #[inline(always)]
     unsafe fn plus_product(self, a: Self, b: Self) -> Self {
         Self(std::array::from_fn(|at| self.0[at] + a.0[at] * b.0[at]))
-    }
-    #[inline(always)]
-    unsafe fn transpose_square(source: *const T, source_row: usize, target: *mut T, target_row: usize) {
-        // SAFETY: as the caller's.
-        unsafe { transpose_4x4_scalar(source, source_row, target, target_row) }
     }
 }
 
@@ -635,17 +730,37 @@ unsafe fn product_lanes<V: Vector>(p: &Raw<V::Elem>) {
 }
 
 #[inline(always)]
-unsafe fn add_values<V: Vector>(target: *mut V::Elem, source: *const V::Elem, len: usize) {
-    // SAFETY: the caller gives `len` values on both sides; the loops stay below it.
-    unsafe {
-        let mut at = 0;
-        while at + V::WIDTH <= len {
-            V::load(target.add(at)).add(V::load(source.add(at))).store(target.add(at));
-            at += V::WIDTH;
-        }
-        while at < len {
-            *target.add(at) += *source.add(at);
-            at += 1;
+unsafe fn copy_strips<V: Vector>(strips: Strips, source: *const V::Elem, target: *mut V::Elem) {
+    // SAFETY: as the caller's.
+    unsafe { each_strip::<V, false>(strips, source, target) }
+}
+
+#[inline(always)]
+unsafe fn add_strips<V: Vector>(strips: Strips, source: *const V::Elem, target: *mut V::Elem) {
+    // SAFETY: as the caller's.
+    unsafe { each_strip::<V, true>(strips, source, target) }
+}
+
+#[inline(always)]
+unsafe fn each_strip<V: Vector, const ADD: bool>(strips: Strips, source: *const V::Elem, target: *mut V::Elem) {
+    let Strips { rows, len, step, source_row, target_row } = strips;
+    for row in 0..rows {
+        let (start, len) = (row * step, len - row * step);
+        // SAFETY: the caller has `rows` strips on both sides; `at` stays below the length of this one.
+        unsafe {
+            let (source, target) = (source.add(row * source_row + start), target.add(row * target_row + start));
+            let mut at = 0;
+            while at + V::WIDTH <= len {
+                let value = V::load(source.add(at));
+                let value = if ADD { V::load(target.add(at)).add(value) } else { value };
+                value.store(target.add(at));
+                at += V::WIDTH;
+            }
+            if at < len {
+                let value = V::load_first(source.add(at), len - at);
+                let value = if ADD { V::load_first(target.add(at), len - at).add(value) } else { value };
+                value.store_first(target.add(at), len - at);
+            }
         }
     }
 }
@@ -686,19 +801,13 @@ unsafe fn transpose_dense<V: Vector>(
     target: *mut V::Elem,
     target_row: usize,
 ) {
-    let (full_rows, full_cols) = (rows - rows % V::WIDTH, cols - cols % V::WIDTH);
-    // SAFETY: squares lie inside rows x cols, the loops over the remainder too.
+    // SAFETY: squares lie inside rows x cols.
     unsafe {
-        for i in (0..full_rows).step_by(V::WIDTH) {
-            for j in (0..full_cols).step_by(V::WIDTH) {
+        for i in (0..rows).step_by(V::WIDTH) {
+            for j in (0..cols).step_by(V::WIDTH) {
                 let (from, to) = (source.add(i * source_row + j), target.add(j * target_row + i));
-                V::transpose_square(from, source_row, to, target_row);
-            }
-        }
-        for i in 0..rows {
-            let first = if i < full_rows { full_cols } else { 0 };
-            for j in first..cols {
-                *target.add(j * target_row + i) = *source.add(i * source_row + j);
+                let part = ((rows - i).min(V::WIDTH), (cols - j).min(V::WIDTH));
+                V::transpose_square(part, from, source_row, to, target_row);
             }
         }
     }
@@ -706,19 +815,20 @@ unsafe fn transpose_dense<V: Vector>(
 
 #[inline(always)]
 unsafe fn mirror_dense<V: Vector>(size: usize, matrix: *mut V::Elem, row: usize) {
-    let full = size - size % V::WIDTH;
-    // SAFETY: squares and single entries lie inside size x size; the squares read and written do not overlap.
+    let mut buffer = [V::Elem::ZERO; LANES * LANES];
+    // SAFETY: squares lie inside size x size; those read and written do not overlap, but for those on the diagonal, which
+    // take a way round by the buffer of at least WIDTH x WIDTH values.
     unsafe {
-        for i in (0..full).step_by(V::WIDTH) {
-            for j in (i + V::WIDTH..full).step_by(V::WIDTH) {
-                V::transpose_square(matrix.add(i * row + j), row, matrix.add(j * row + i), row);
+        for i in (0..size).step_by(V::WIDTH) {
+            let rows = (size - i).min(V::WIDTH);
+            let (diagonal, turned) = (matrix.add(i * (row + 1)), buffer.as_mut_ptr());
+            V::transpose_square((rows, rows), diagonal, row, turned, V::WIDTH);
+            for at in 1..rows {
+                V::load(turned.add(at * V::WIDTH)).store_first(diagonal.add(at * row), at);
             }
-        }
-        for i in 0..size {
-            let own_square = if i < full { (i - i % V::WIDTH + V::WIDTH).min(full) } else { size };
-            let rest = if i < full { full } else { size };
-            for j in (i + 1..own_square).chain(rest..size) {
-                *matrix.add(j * row + i) = *matrix.add(i * row + j);
+            for j in (i + V::WIDTH..size).step_by(V::WIDTH) {
+                let part = (rows, (size - j).min(V::WIDTH));
+                V::transpose_square(part, matrix.add(i * row + j), row, matrix.add(j * row + i), row);
             }
         }
     }
@@ -854,35 +964,25 @@ unsafe fn subtract_dots_dense<V: Vector>(
     }
 }
 
-macro_rules! transpose_scalar {
-    ($name:ident, $width:literal) => {
-        #[inline(always)]
-        unsafe fn $name<T: Real>(source: *const T, source_row: usize, target: *mut T, target_row: usize) {
-            // SAFETY: the caller has a square of this width at both places.
-            unsafe {
-                for i in 0..$width {
-                    for j in 0..$width {
-                        *target.add(j * target_row + i) = *source.add(i * source_row + j);
-                    }
-                }
-            }
-        }
-    };
-}
-
-transpose_scalar!(transpose_4x4_scalar, 4);
-#[cfg(target_arch = "x86_64")]
-transpose_scalar!(transpose_8x8_scalar, 8);
-
-/// 16 x 16 in registers: pairs of rows, pairs of pairs, then 128-bit quarters twice.
+/// A part of 16 x 16 in registers: pairs of rows, pairs of pairs, then 128-bit quarters twice.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn transpose_16x16_f32(source: *const f32, source_row: usize, target: *mut f32, target_row: usize) {
-    // SAFETY: the caller has 16 x 16 values at both places and AVX-512.
+unsafe fn transpose_16x16_f32(
+    (num_rows, num_cols): (usize, usize),
+    source: *const f32,
+    source_row: usize,
+    target: *mut f32,
+    target_row: usize,
+) {
+    // SAFETY: the caller has num_rows x num_cols values at `source`, as many at `target`, and AVX-512; masks and tests keep
+    // to them.
     unsafe {
+        let (of_rows, of_cols) = (((1_u32 << num_rows) - 1) as u16, ((1_u32 << num_cols) - 1) as u16);
         let mut rows = [_mm512_setzero_ps(); 16];
-        for i in 0..16 {
-            rows[i] = _mm512_loadu_ps(source.add(i * source_row));
+        for (i, row) in rows.iter_mut().enumerate() {
+            if i < num_rows {
+                *row = _mm512_maskz_loadu_ps(of_cols, source.add(i * source_row));
+            }
         }
         let mut pairs = [_mm512_setzero_ps(); 16];
         for i in 0..8 {
@@ -906,10 +1006,17 @@ unsafe fn transpose_16x16_f32(source: *const f32, source_row: usize, target: *mu
             let low_odd = _mm512_shuffle_f32x4::<0xdd>(quads[c], quads[4 + c]);
             let high_even = _mm512_shuffle_f32x4::<0x88>(quads[8 + c], quads[12 + c]);
             let high_odd = _mm512_shuffle_f32x4::<0xdd>(quads[8 + c], quads[12 + c]);
-            _mm512_storeu_ps(target.add(c * target_row), _mm512_shuffle_f32x4::<0x88>(low_even, high_even));
-            _mm512_storeu_ps(target.add((c + 4) * target_row), _mm512_shuffle_f32x4::<0x88>(low_odd, high_odd));
-            _mm512_storeu_ps(target.add((c + 8) * target_row), _mm512_shuffle_f32x4::<0xdd>(low_even, high_even));
-            _mm512_storeu_ps(target.add((c + 12) * target_row), _mm512_shuffle_f32x4::<0xdd>(low_odd, high_odd));
+            let columns = [
+                (c, _mm512_shuffle_f32x4::<0x88>(low_even, high_even)),
+                (c + 4, _mm512_shuffle_f32x4::<0x88>(low_odd, high_odd)),
+                (c + 8, _mm512_shuffle_f32x4::<0xdd>(low_even, high_even)),
+                (c + 12, _mm512_shuffle_f32x4::<0xdd>(low_odd, high_odd)),
+            ];
+            for (column, values) in columns {
+                if column < num_cols {
+                    _mm512_mask_storeu_ps(target.add(column * target_row), of_rows, values);
+                }
+            }
         }
     }
 }
@@ -922,7 +1029,8 @@ unsafe fn transpose_16x16_f32(source: *const f32, source_row: usize, target: *mu
 pub(crate) trait Kernels: Real {
     unsafe fn product_dense(simd: Simd, p: &Raw<Self>);
     unsafe fn product_lanes(simd: Simd, p: &Raw<Self>);
-    unsafe fn add_values(simd: Simd, target: *mut Self, source: *const Self, len: usize);
+    unsafe fn copy_strips(simd: Simd, strips: Strips, source: *const Self, target: *mut Self);
+    unsafe fn add_strips(simd: Simd, strips: Strips, source: *const Self, target: *mut Self);
     unsafe fn subtract_and_halve(simd: Simd, full: *mut Self, half: *mut Self, product: *const Self, len: usize);
     unsafe fn transpose(
         simd: Simd,
@@ -990,7 +1098,10 @@ macro_rules! kernels_for {
         impl Kernels for $elem {
             dispatch!(product_dense = product_dense, $elem, $avx512, $avx2, (p: &Raw<$elem>));
             dispatch!(product_lanes = product_lanes, $elem, $avx512, $avx2, (p: &Raw<$elem>));
-            dispatch!(add_values = add_values, $elem, $avx512, $avx2, (target: *mut $elem, source: *const $elem, len: usize));
+            dispatch!(copy_strips = copy_strips, $elem, $avx512, $avx2,
+                (strips: Strips, source: *const $elem, target: *mut $elem));
+            dispatch!(add_strips = add_strips, $elem, $avx512, $avx2,
+                (strips: Strips, source: *const $elem, target: *mut $elem));
             dispatch!(subtract_and_halve = subtract_and_halve_values, $elem, $avx512, $avx2,
                 (full: *mut $elem, half: *mut $elem, product: *const $elem, len: usize));
             dispatch!(transpose = transpose_dense, $elem, $avx512, $avx2, (rows: usize, cols: usize, source: *const $elem,

@@ -83,10 +83,10 @@ fn answers<T: Kernels>(matrix: &StencilMatrix, plan: &Arc<Plan>, simd: Simd, wei
     let num_nodes = matrix.grid().num_nodes();
     let mut factorization = Factorization::<T>::with_simd(Arc::clone(plan), simd, 2);
     // Twice, so that nothing of an earlier use shows.
-    factorization.factor(&random_matrix(matrix.grid(), matrix.reach(), 999)).unwrap();
+    factorization.factor(random_matrix(matrix.grid(), matrix.reach(), 999).view()).unwrap();
     let (mut variance, mut numerator) = (vec![0.0; num_nodes], vec![0.0; num_nodes]);
     factorization.variances_and_numerators(rhs, &mut variance, &mut numerator);
-    factorization.factor(matrix).unwrap();
+    factorization.factor(matrix.view()).unwrap();
     let mut solution = vec![0.0; num_nodes];
     factorization.solve(rhs, &mut solution);
     let (several, mut solutions) = ([rhs, weights, rhs].concat(), vec![0.0; 3 * num_nodes]);
@@ -158,7 +158,7 @@ fn indefinite_matrix_is_refused_with_its_node() {
     }
     matrix.diagonal[137] = -2.0;
     let mut factorization = Factorization::<f64>::new(Arc::new(Plan::new(grid, Reach::One)));
-    let error = factorization.factor(&matrix).unwrap_err();
+    let error = factorization.factor(matrix.view()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotPositiveDefinite);
     assert!(error.to_string().contains("pivot -2 at node 137"), "{error}");
 }
@@ -173,7 +173,7 @@ fn refreshing_allocates_nothing() {
         let (mut variance, mut numerator, mut solution) = (weights.clone(), weights.clone(), weights.clone());
         let mut scratch = super::SolveScratch::default();
         let mut refresh = || {
-            factorization.factor(&matrix).unwrap();
+            factorization.factor(matrix.view()).unwrap();
             factorization.solve_with(&mut scratch, &weights, &mut solution);
             factorization.variances_and_numerators(&weights, &mut variance, &mut numerator);
         };
@@ -195,7 +195,7 @@ fn results_have_the_same_bits_for_any_number_of_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
             let mut factorization = Factorization::<f32>::new(Arc::clone(&plan));
-            factorization.factor(&matrix).unwrap();
+            factorization.factor(matrix.view()).unwrap();
             let (mut variance, mut numerator) = (vec![0.0; grid.num_nodes()], vec![0.0; grid.num_nodes()]);
             factorization.variances_and_numerators(&weights, &mut variance, &mut numerator);
             (variance, numerator)
@@ -241,9 +241,8 @@ fn bench_engine() {
         let parse = |text: String| text.split(',').map(|part| part.parse().unwrap()).collect();
         std::env::var(name).map(parse).unwrap_or(default.to_vec())
     };
-    for (rows, cols, reach) in
-        [(128, 128, Reach::One), (192, 256, Reach::One), (128, 128, Reach::Two), (192, 256, Reach::Two)]
-    {
+    let scenes = [(128, 128, Reach::One), (192, 256, Reach::One), (128, 128, Reach::Two), (192, 256, Reach::Two)];
+    for (rows, cols, reach) in list("ONLY", &[0, 1, 2, 3]).into_iter().map(|scene| scenes[scene]) {
         let grid = Grid::new(rows, cols).unwrap();
         let matrix = timing_matrix(grid, reach);
         let blocks = list("BLOCKS", if reach == Reach::One { &[7, 15, 31] } else { &[6, 14, 30] });
@@ -259,9 +258,9 @@ fn bench_engine() {
                 let (mut variance, mut numerator) = (weights.clone(), weights.clone());
                 let (mut up, mut both, mut solve) = (Vec::new(), Vec::new(), Vec::new());
                 let mut scratch = super::SolveScratch::default();
-                for _ in 0..15 {
+                for _ in 0..list("REPEATS", &[15])[0] {
                     let start = Instant::now();
-                    factorization.factor(&matrix).unwrap();
+                    factorization.factor(matrix.view()).unwrap();
                     up.push(start.elapsed().as_secs_f64() * 1e3);
                     factorization.variances_and_numerators(&weights, &mut variance, &mut numerator);
                     both.push(start.elapsed().as_secs_f64() * 1e3);

@@ -76,7 +76,8 @@ mod tests {
     #[test]
     fn edge_across_a_jump_of_two_scales_is_weakened_by_e_squared() {
         let context = Context::empty(Grid::new(2, 2).unwrap());
-        let descriptor = GraphDescriptor { context: &context, prior_mean: &[0.0; 4], prior_std: &[0.0; 4] };
+        let descriptor =
+            GraphDescriptor { context: &context, prior_mean: &[0.0; 4], prior_std: &[0.0; 4], num_measured: 0 };
         let graph = Guided::new(vec![0.5, 0.56, 0.5, 0.5], 0.03).unwrap().predict(&descriptor).unwrap();
         let [right, down, down_right, down_left] = graph.edges();
         let weak = (-2.0f64).exp();
@@ -92,7 +93,8 @@ mod tests {
         assert_eq!(kind(vec![0.0], 0.0), ErrorKind::InvalidInput);
         assert_eq!(kind(vec![0.0, f64::NAN], 1.0), ErrorKind::NonFinite);
         let context = Context::empty(Grid::new(2, 2).unwrap());
-        let descriptor = GraphDescriptor { context: &context, prior_mean: &[0.0; 4], prior_std: &[0.0; 4] };
+        let descriptor =
+            GraphDescriptor { context: &context, prior_mean: &[0.0; 4], prior_std: &[0.0; 4], num_measured: 0 };
         let error = Guided::new(vec![0.0; 3], 1.0).unwrap().predict(&descriptor).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ShapeMismatch);
     }

@@ -6,7 +6,8 @@ use super::{Conductances, edge_length};
 use crate::context::Context;
 use crate::error::{ErrorDetail, ErrorKind, Result};
 
-/// The graph-conditioning descriptor c_g: the scene and the first two moments of its prior ensemble.
+/// The graph-conditioning descriptor c_g: the scene and the first two moments of its prior ensemble, or of what is believed
+/// after some measurements.
 #[derive(Debug, Clone, Copy)]
 pub struct GraphDescriptor<'a> {
     /// The scene.
@@ -15,6 +16,8 @@ pub struct GraphDescriptor<'a> {
     pub prior_mean: &'a [f64],
     /// Standard deviation of the prior ensemble, `num_nodes` values.
     pub prior_std: &'a [f64],
+    /// Number of measurements those moments are conditioned on; 0 for the prior ensemble.
+    pub num_measured: usize,
 }
 
 impl GraphDescriptor<'_> {
@@ -92,7 +95,7 @@ impl GraphPredictor for EdgeAware {
         if !(strength.is_finite() && strength >= 0.0 && mean_scale > 0.0 && std_scale > 0.0) {
             return Err(PredictorError::Settings { strength, mean_scale, std_scale }.into());
         }
-        let GraphDescriptor { context, prior_mean, prior_std } = *descriptor;
+        let GraphDescriptor { context, prior_mean, prior_std, .. } = *descriptor;
         Conductances::from_edge_function(context.valid(), |direction, node, neighbor| {
             let mean_jump = (prior_mean[node] - prior_mean[neighbor]).abs() / mean_scale;
             let std_jump = (prior_std[node] - prior_std[neighbor]).abs() / std_scale;
@@ -137,7 +140,8 @@ mod tests {
     #[test]
     fn parity_uniform_graph_matches_zero_logits() {
         let context = context();
-        let descriptor = GraphDescriptor { context: &context, prior_mean: &[0.0; 9], prior_std: &[0.0; 9] };
+        let descriptor =
+            GraphDescriptor { context: &context, prior_mean: &[0.0; 9], prior_std: &[0.0; 9], num_measured: 0 };
         let expected = Conductances::from_logits(&[0.0; 36], context.valid()).unwrap();
         assert_eq!(UniformGraph.predict(&descriptor).unwrap(), expected);
         // A flat prior has no jump, so the edge-aware rule falls back to the same graph.
@@ -149,7 +153,8 @@ mod tests {
         let context = context();
         let mut mean = [0.0; 9];
         mean[0] = 0.4;
-        let descriptor = GraphDescriptor { context: &context, prior_mean: &mean, prior_std: &[0.1; 9] };
+        let descriptor =
+            GraphDescriptor { context: &context, prior_mean: &mean, prior_std: &[0.1; 9], num_measured: 0 };
         let graph = EdgeAware::default().predict(&descriptor).unwrap();
         assert!((graph.edges()[0][0] - (-2.0f64).exp()).abs() < 1e-15);
         assert_eq!(graph.edges()[0][1], 1.0);
@@ -160,7 +165,7 @@ mod tests {
     fn edge_aware_refuses_bad_descriptor_and_settings() {
         let context = context();
         let nan = [f64::NAN; 9];
-        let bad = GraphDescriptor { context: &context, prior_mean: &nan, prior_std: &[0.0; 9] };
+        let bad = GraphDescriptor { context: &context, prior_mean: &nan, prior_std: &[0.0; 9], num_measured: 0 };
         assert_eq!(EdgeAware::default().predict(&bad).unwrap_err().kind(), ErrorKind::NonFinite);
         let short = GraphDescriptor { prior_mean: &[0.0; 8], ..bad };
         assert_eq!(EdgeAware::default().predict(&short).unwrap_err().kind(), ErrorKind::ShapeMismatch);

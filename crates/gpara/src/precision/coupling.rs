@@ -1,5 +1,7 @@
 //! The couplings of a symmetric stencil matrix, apart from its diagonal: posteriors of one graph share them.
 
+use std::sync::OnceLock;
+
 use crate::engine::{Reach, StencilMatrix};
 use crate::grid::Grid;
 use crate::solve::Stencil;
@@ -11,12 +13,14 @@ pub(crate) struct Coupling {
     reach: Reach,
     /// The entries of A, i.e. minus those of C, one map an offset as in [`StencilMatrix::coupling`].
     entries: Vec<Vec<f64>>,
+    /// sum_j |C_ij| of every node, once asked for.
+    sums: OnceLock<Vec<f64>>,
 }
 
 impl Coupling {
     /// The couplings of a matrix.
     pub(crate) fn new(matrix: &StencilMatrix) -> Self {
-        Self { grid: matrix.grid(), reach: matrix.reach(), entries: matrix.coupling.clone() }
+        Self { grid: matrix.grid(), reach: matrix.reach(), entries: matrix.coupling.clone(), sums: OnceLock::new() }
     }
 
     /// The matrix with this coupling and the given diagonal, as an operator.
@@ -24,17 +28,9 @@ impl Coupling {
         Stencil { grid: self.grid, reach: self.reach, diagonal, coupling: &self.entries }
     }
 
-    /// The matrix with this coupling and the given diagonal.
-    pub(crate) fn matrix(&self, diagonal: &[f64]) -> StencilMatrix {
-        let mut matrix = StencilMatrix::zeros(self.grid, self.reach);
-        matrix.diagonal.copy_from_slice(diagonal);
-        matrix.coupling.clone_from(&self.entries);
-        matrix
-    }
-
     /// The coupling in which some nodes stand alone.
     pub(crate) fn without(&self, nodes: impl Iterator<Item = usize>) -> Self {
-        let mut cut = self.clone();
+        let mut cut = Self { sums: OnceLock::new(), ..self.clone() };
         for node in nodes {
             for (&offset, map) in self.reach.offsets().iter().zip(&mut cut.entries) {
                 map[node] = 0.0;
@@ -60,7 +56,7 @@ impl Coupling {
     }
 
     /// sum_j |C_ij| of every node.
-    pub(crate) fn absolute_row_sums(&self) -> Vec<f64> {
-        self.stencil(&[]).coupling_sums()
+    pub(crate) fn absolute_row_sums(&self) -> &[f64] {
+        self.sums.get_or_init(|| self.stencil(&[]).coupling_sums())
     }
 }

@@ -3,8 +3,11 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use super::arithmetic::Arithmetic;
+use super::stencil::Stencil;
 use crate::engine::{Factorization, Kernels, Plan, SolveScratch, StencilMatrix};
 use crate::error::Result;
+use crate::memory::check_memory;
+use crate::precision::Coupling;
 
 /// The elimination plan of one grid, and the arenas of factorisations and solves that nobody holds any more.
 #[derive(Debug, Default)]
@@ -27,13 +30,23 @@ impl<T> Default for Pool<T> {
 }
 
 impl<T: Kernels> Pool<T> {
-    /// Factorises in arenas in use before, if there are any.
-    fn factor(&self, plan: &OnceLock<Arc<Plan>>, matrix: &StencilMatrix) -> Result<RwLock<Factorization<T>>> {
+    /// Factorises in arenas in use before, if there are any; new ones are refused where there is no memory for them.
+    fn factor(
+        &self,
+        plan: &OnceLock<Arc<Plan>>,
+        matrix: Stencil<'_, f64>,
+        arithmetic: Arithmetic,
+    ) -> Result<RwLock<Factorization<T>>> {
         let idle = take(&self.factorizations);
-        let mut factorization = idle.unwrap_or_else(|| {
-            let plan = plan.get_or_init(|| Arc::new(Plan::new(matrix.grid(), matrix.reach())));
-            Factorization::new(Arc::clone(plan))
-        });
+        let mut factorization = match idle {
+            Some(factorization) => factorization,
+            None => {
+                let needed = arithmetic.bytes((matrix.grid.rows(), matrix.grid.cols()), matrix.reach);
+                check_memory("the exact factorisation", needed, "use tiles, or an iterative mean")?;
+                let plan = plan.get_or_init(|| Arc::new(Plan::new(matrix.grid, matrix.reach)));
+                Factorization::new(Arc::clone(plan))
+            }
+        };
         match factorization.factor(matrix) {
             Ok(()) => Ok(RwLock::new(factorization)),
             Err(error) => {
@@ -63,6 +76,19 @@ fn give_back<T>(pool: &Mutex<Vec<T>>, value: T) {
     pool.lock().unwrap_or_else(PoisonError::into_inner).push(value);
 }
 
+/// A matrix whose parts belong to others.
+#[derive(Debug)]
+pub(crate) struct SharedMatrix {
+    pub(crate) coupling: Arc<Coupling>,
+    pub(crate) diagonal: Arc<[f64]>,
+}
+
+impl SharedMatrix {
+    fn view(&self) -> Stencil<'_, f64> {
+        self.coupling.stencil(&self.diagonal)
+    }
+}
+
 /// A factorised matrix; its arenas go back when it is dropped.
 ///
 /// Determinants, selected inverses and whatever else gradients are made of are always computed in 64 bits, by a second
@@ -70,7 +96,7 @@ fn give_back<T>(pool: &Mutex<Vec<T>>, value: T) {
 #[derive(Debug)]
 pub(crate) struct ExactSolver {
     arenas: Arc<Arenas>,
-    matrix: StencilMatrix,
+    matrix: SharedMatrix,
     single: Option<RwLock<Factorization<f32>>>,
     double: OnceLock<RwLock<Factorization<f64>>>,
 }
@@ -80,9 +106,9 @@ impl ExactSolver {
     ///
     /// # Errors
     /// `NotPositiveDefinite` with the node whose pivot is not positive.
-    pub(crate) fn new(arenas: &Arc<Arenas>, matrix: StencilMatrix, arithmetic: Arithmetic) -> Result<Self> {
+    pub(crate) fn new(arenas: &Arc<Arenas>, matrix: SharedMatrix, arithmetic: Arithmetic) -> Result<Self> {
         let single = match arithmetic {
-            Arithmetic::Single => Some(arenas.single.factor(&arenas.plan, &matrix)?),
+            Arithmetic::Single => Some(arenas.single.factor(&arenas.plan, matrix.view(), arithmetic)?),
             Arithmetic::Double => None,
         };
         let solver = Self { arenas: Arc::clone(arenas), matrix, single, double: OnceLock::new() };
@@ -101,7 +127,7 @@ impl ExactSolver {
         if let Some(factorization) = self.double.get() {
             return Ok(factorization);
         }
-        let factorization = self.arenas.double.factor(&self.arenas.plan, &self.matrix)?;
+        let factorization = self.arenas.double.factor(&self.arenas.plan, self.matrix.view(), Arithmetic::Double)?;
         Ok(self.double.get_or_init(|| factorization))
     }
 
@@ -121,7 +147,7 @@ impl ExactSolver {
             return out;
         };
         self.arenas.single.solve(single, rhs, &mut out);
-        let num_nodes = self.matrix.grid().num_nodes();
+        let num_nodes = self.matrix.diagonal.len();
         let (mut residual, mut change) = (vec![0.0; rhs.len()], vec![0.0; rhs.len()]);
         let rows = out.chunks(num_nodes).zip(rhs.chunks(num_nodes)).zip(residual.chunks_mut(num_nodes));
         rows.for_each(|((x, rhs), residual)| self.matrix.view().residual(x, rhs, residual));
@@ -132,7 +158,7 @@ impl ExactSolver {
 
     /// diag A^-1.
     pub(crate) fn variances(&self) -> Vec<f64> {
-        let mut variance = vec![0.0; self.matrix.grid().num_nodes()];
+        let mut variance = vec![0.0; self.matrix.diagonal.len()];
         match &self.single {
             Some(single) => write(single, |factorization| factorization.variances(&mut variance)),
             None => write(self.only_double(), |factorization| factorization.variances(&mut variance)),
@@ -145,7 +171,7 @@ impl ExactSolver {
     /// # Errors
     /// As [`new`](Self::new).
     pub(crate) fn double_variances(&self) -> Result<Vec<f64>> {
-        let mut variance = vec![0.0; self.matrix.grid().num_nodes()];
+        let mut variance = vec![0.0; self.matrix.diagonal.len()];
         write(self.double()?, |factorization| factorization.variances(&mut variance));
         Ok(variance)
     }
@@ -174,7 +200,7 @@ impl ExactSolver {
     /// # Errors
     /// As [`new`](Self::new).
     pub(crate) fn selected_inverse(&self) -> Result<StencilMatrix> {
-        let mut inverse = StencilMatrix::zeros(self.matrix.grid(), self.matrix.reach());
+        let mut inverse = StencilMatrix::zeros(self.matrix.view().grid, self.matrix.view().reach);
         write(self.double()?, |factorization| factorization.selected_inverse(&mut inverse));
         Ok(inverse)
     }

@@ -127,9 +127,14 @@ impl Window {
     /// Sigma e_node of the window's matrix, for a node of the larger grid.
     pub(super) fn column(&self, whole: Stencil<'_, f64>, solver: &mut WindowSolver, node: usize) -> Result<Vec<f64>> {
         solver.factor(&Plans::default(), &self.matrix(whole))?;
+        Ok(self.column_of_factored(whole.grid, solver, node))
+    }
+
+    /// [`column`](Self::column) of a window that `solver` has factorised.
+    pub(super) fn column_of_factored(&self, grid: Grid, solver: &WindowSolver, node: usize) -> Vec<f64> {
         let mut unit = vec![0.0; self.grid().num_nodes()];
-        unit[self.own_node(whole.grid, node)] = 1.0;
-        Ok(solver.solve(&unit))
+        unit[self.own_node(grid, node)] = 1.0;
+        solver.solve(&unit)
     }
 
     /// `-A x` at the cells outside of the window for a window's field x: all that is left of `A x = f` if the window's own

@@ -8,23 +8,6 @@ use crate::error::Result;
 use crate::grid::Grid;
 use crate::solve::Arithmetic;
 
-impl Arithmetic {
-    /// Estimated bytes of the arena for a window of that many rows and columns: a fit to its true size between 40 x 40 and
-    /// 512 x 512 cells, rounded up.
-    pub(super) fn bytes(self, (rows, cols): (usize, usize), reach: Reach) -> u64 {
-        let cells = rows as f64 * cols as f64;
-        let values_a_cell = match reach {
-            Reach::One => 170.0 + 13.0 * cells.powf(0.25),
-            Reach::Two => 330.0 + 60.0 * cells.powf(0.25),
-        };
-        let bytes_a_value = match self {
-            Self::Single => size_of::<f32>(),
-            Self::Double => size_of::<f64>(),
-        };
-        (cells * values_a_cell) as u64 * bytes_a_value as u64
-    }
-}
-
 /// The plans of the shapes that windows have, shared by all threads.
 #[derive(Debug, Default)]
 pub(super) struct Plans(HashMap<(Grid, Reach), Arc<Plan>>);
@@ -66,8 +49,8 @@ impl WindowSolver {
     /// `NotPositiveDefinite` if a pivot is not positive.
     pub(super) fn factor(&mut self, plans: &Plans, matrix: &StencilMatrix) -> Result<()> {
         match self {
-            Self::Single(arena) => fitting(arena, plans, matrix).factor(matrix),
-            Self::Double(arena) => fitting(arena, plans, matrix).factor(matrix),
+            Self::Single(arena) => fitting(arena, plans, matrix).factor(matrix.view()),
+            Self::Double(arena) => fitting(arena, plans, matrix).factor(matrix.view()),
         }
     }
 

@@ -51,11 +51,7 @@ fn open<'a>(bytes: &'a [u8], path: &Path) -> Result<Decoder<Cursor<&'a [u8]>>> {
 }
 
 /// Decodes the image at which the decoder stands.
-fn page(
-    decoder: &mut Decoder<Cursor<&[u8]>>,
-    bytes: &[u8],
-    path: &Path,
-) -> Result<(Field, Option<Georeference>)> {
+fn page(decoder: &mut Decoder<Cursor<&[u8]>>, bytes: &[u8], path: &Path) -> Result<(Field, Option<Georeference>)> {
     let broken = |error: TiffError| FieldError::content(path, format!("not a readable TIFF ({error})"));
     let (cols, rows) = decoder.dimensions().map_err(broken)?;
     let grid = announced_grid(path, rows.into(), cols.into())?;

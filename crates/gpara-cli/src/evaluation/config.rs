@@ -1,0 +1,154 @@
+//! The file form of an evaluation: data, methods, tables.
+
+use std::path::{Path, PathBuf};
+
+use gpara_eval::{Method, MethodConfig, TableConfig, Task};
+use serde::{Deserialize, Serialize};
+
+use super::overrides::Override;
+use crate::failure::{Failure, Outcome};
+use crate::preset::parse_toml;
+
+/// An evaluation.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EvalConfig {
+    /// Title of the page.
+    pub(crate) title: String,
+    /// What a reader must know beside the numbers, Markdown.
+    pub(crate) about: String,
+    /// Root of all randomness.
+    pub(crate) seed: u64,
+    /// The scenes.
+    pub(crate) data: DataConfig,
+    /// What is run.
+    #[serde(rename = "method")]
+    methods: Vec<MethodConfig>,
+    /// What is shown.
+    #[serde(default, rename = "table")]
+    pub(crate) tables: Vec<TableConfig>,
+}
+
+/// Which scenes, and what is done to them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DataConfig {
+    /// What they hold.
+    pub(crate) task: Task,
+    /// Folder of the data set; left out: the scenes embedded in the binary.
+    #[serde(default)]
+    pub(crate) root: Option<PathBuf>,
+    /// Part of the data set.
+    #[serde(default)]
+    pub(crate) part: Part,
+    /// Only so many scenes, from the first.
+    #[serde(default)]
+    pub(crate) first: Option<usize>,
+    /// Rows and columns of the middle of each scene that is used; left out: the whole scene.
+    #[serde(default)]
+    pub(crate) window: Option<(usize, usize)>,
+    /// Standard deviation of the measurement noise, normalised units; left out: the paper's for the task.
+    #[serde(default)]
+    pub(crate) noise_std: Option<f64>,
+}
+
+/// A part of a data set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Part {
+    /// To choose settings on.
+    Validation,
+    /// To report.
+    #[default]
+    Test,
+}
+
+impl DataConfig {
+    /// What decides numbers, as text: neither where the folder lies nor how many scenes are run.
+    pub(crate) fn fingerprint(&self) -> String {
+        let root = self.root.as_ref().map(|_| PathBuf::from("folder"));
+        let data = Self { root, first: None, ..self.clone() };
+        serde_json::to_string(&data).expect("settings are plain numbers and strings")
+    }
+}
+
+impl EvalConfig {
+    /// Reads the file, replaces what `overrides` name, and checks it.
+    pub(crate) fn read(path: &Path, overrides: &[Override]) -> Outcome<Self> {
+        let hint = "configs/eval_radio.toml shows every key";
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error, hint.to_string()))?;
+        let what = format!("evaluation `{}`", path.display());
+        if overrides.is_empty() {
+            return parse_toml(&what, &text);
+        }
+        let mut table: toml::Table = parse_toml(&what, &text)?;
+        for change in overrides {
+            change.apply(&mut table)?;
+        }
+        table.try_into().map_err(|error: toml::de::Error| {
+            Failure::input(format!("{what} with the values of --set: {}", error.message()), hint)
+        })
+    }
+
+    /// Every method, in the order of the file.
+    pub(crate) fn methods(&self) -> Outcome<Vec<Method>> {
+        let mut methods: Vec<Method> = Vec::new();
+        for config in &self.methods {
+            let hint = "policy and budget go together; neither means that nothing is measured";
+            for method in config.methods().map_err(|message| Failure::input(message, hint))? {
+                if methods.iter().any(|known| known.name == method.name) {
+                    let message = format!("method `{}` stands twice in the evaluation", method.name);
+                    return Err(Failure::input(message, "give one of them another `name`"));
+                }
+                methods.push(method);
+            }
+        }
+        Ok(methods)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "title = \"t\"\nabout = \"a\"\nseed = 1\n[data]\ntask = \"radio\"\n\
+        [[method]]\nname = \"k\"\nreconstructor = \"kriging\"\npolicy = \"random\"\nbudget = 9\n";
+
+    fn config(changes: &[&str]) -> Outcome<EvalConfig> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), TEXT).unwrap();
+        let overrides: Vec<Override> = changes.iter().map(|text| text.parse().unwrap()).collect();
+        EvalConfig::read(file.path(), &overrides)
+    }
+
+    #[test]
+    fn values_of_set_replace_and_add_and_are_typed() {
+        let config =
+            config(&["data.root=/somewhere", "data.first=3", "method.k.budget=50", "data.window=[32, 32]"]).unwrap();
+        assert_eq!(config.data.root.as_deref(), Some(Path::new("/somewhere")));
+        assert_eq!((config.data.first, config.data.window), (Some(3), Some((32, 32))));
+        assert_eq!(config.methods().unwrap()[0].name, "k/random-50");
+    }
+
+    #[test]
+    fn unknown_key_or_type_of_set_is_refused() {
+        for (change, named) in [
+            ("data.rot=/x", "rot"),
+            ("seed=\"one\"", "invalid type"),
+            ("method.z.budget=5", "method.z"),
+            ("data.task.x=5", "data.task"),
+        ] {
+            let failure = config(&[change]).unwrap_err().to_string();
+            assert!(failure.contains(named), "{change}: {failure}");
+        }
+    }
+
+    #[test]
+    fn fingerprint_forgets_the_folder_and_the_number_of_scenes_only() {
+        let data = |changes: &[&str]| config(changes).unwrap().data.fingerprint();
+        assert_eq!(data(&["data.root=/a", "data.first=2"]), data(&["data.root=/b"]));
+        assert_ne!(data(&["data.root=/a"]), data(&[]));
+        assert_ne!(data(&["data.noise_std=0.5"]), data(&[]));
+    }
+}
