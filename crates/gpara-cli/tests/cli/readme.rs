@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::program::gpara;
 
 #[test]
-fn every_gpara_command_of_the_readme_works() {
+fn users_34_every_gpara_command_of_the_readme_works() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
     let commands: Vec<&str> = readme.lines().filter_map(|line| line.strip_prefix("cargo run --release -- ")).collect();
