@@ -29,6 +29,7 @@ pub use drift_terms::DriftTerm;
 pub(crate) use drift_terms::check_terms;
 pub use robust::Robust;
 
+use crate::error::SessionError;
 use crate::method::{FieldModel, Method, ModelInput, Parameter, PredictedStd, Prediction};
 use crate::scene::Scene;
 use fit::{Fit, UNKNOWN_STD, fit, spread};
@@ -210,10 +211,20 @@ impl Method for FittedMethod {
         let mut seen = Observations::none(scene.grid());
         seen.add(scene.valid(), &noisy)?;
         let parameters = self.parameters(&fit, outliers.len());
+        let (prior_mean, drift) = if is_large(scene.grid()) {
+            // A drift takes exact solves, which a large grid does not afford: its coefficients are taken as known.
+            let mut mean = mean;
+            for (column, coefficient) in columns.iter().zip(&fit.coefficients) {
+                mean.iter_mut().zip(column).for_each(|(mean, value)| *mean += coefficient * value);
+            }
+            (mean, None)
+        } else {
+            (mean, Some(Drift::independent(scene.grid(), columns, &precisions)?))
+        };
         Ok(FieldModel {
             precision: self.precision(scene, context, &fit)?,
-            prior_mean: Some(mean),
-            drift: Some(Drift::independent(scene.grid(), columns, &precisions)?),
+            prior_mean: Some(prior_mean),
+            drift,
             observations: seen,
             nugget_std: nugget.sqrt(),
             outliers,
@@ -240,6 +251,9 @@ impl Method for FittedMethod {
     ) -> Result<Reconstruction> {
         let posterior = model.posterior()?;
         let mut mean = model.smooth_mean(&posterior)?;
+        if is_large(posterior.grid()) {
+            return large_grid(mean, model, num_samples);
+        }
         let variances = posterior.variances()?;
         let nugget = model.nugget_std * model.nugget_std;
         let mut std: Vec<f64> = variances.iter().map(|variance| (variance + nugget).sqrt()).collect();
@@ -263,6 +277,26 @@ impl Method for FittedMethod {
     fn error_std(&self, input: &ReconstructionInput<'_>, model: &FieldModel) -> Result<Option<Vec<f64>>> {
         Ok(self.reconstruct(input, model, 0)?.std)
     }
+}
+
+/// Cells from which on means are iterated and there are neither standard deviations nor samples.
+const LARGE_GRID: usize = 1 << 19;
+
+pub(crate) fn is_large(grid: gpara::Grid) -> bool {
+    grid.num_nodes() >= LARGE_GRID
+}
+
+/// The reconstruction of a large grid: the mean alone, the nugget of measured cells included.
+fn large_grid(mut mean: Vec<f64>, model: &FieldModel, num_samples: usize) -> Result<Reconstruction> {
+    if num_samples > 0 {
+        let method = format!("gaussian (on grids from {LARGE_GRID} cells)");
+        return Err(SessionError::NoSamples { method }.into());
+    }
+    let nugget = model.nugget_std * model.nugget_std;
+    for entry in model.observations.iter() {
+        mean[entry.node] += nugget / (entry.noise_std * entry.noise_std) * (entry.value - mean[entry.node]);
+    }
+    Ok(Reconstruction { mean, std: None, samples: None, network_calls: 0, worst_solve: None })
 }
 
 /// Adds what varies from cell to cell to samples of the smooth field; at a measured cell it is drawn given the value.

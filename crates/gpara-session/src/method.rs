@@ -9,7 +9,7 @@ use gpara::{
 };
 
 use crate::error::SessionError;
-use crate::fitted::FittedMethod;
+use crate::fitted::{FittedMethod, is_large};
 use crate::scene::Scene;
 use crate::settings::SessionPrior;
 
@@ -78,13 +78,17 @@ impl FieldModel {
         }
     }
 
-    /// The mean of the smooth field, drift included.
+    /// The mean of the smooth field, drift included; exact, on large grids iterated to a residual of 1e-8.
     ///
     /// # Errors
     /// Those of [`Posterior::mean_correction`].
     pub fn smooth_mean(&self, posterior: &Posterior) -> Result<Vec<f64>> {
         let prior = self.prior_mean();
-        let (mut mean, _) = posterior.mean_correction(&prior, MeanSolver::Exact)?;
+        let solver = match is_large(posterior.grid()) {
+            true => MeanSolver::Multigrid { max_iterations: 400, rel_tolerance: 1e-8 },
+            false => MeanSolver::Exact,
+        };
+        let (mut mean, _) = posterior.mean_correction(&prior, solver)?;
         mean.iter_mut().zip(prior.iter()).for_each(|(mean, prior)| *mean += prior);
         Ok(mean)
     }

@@ -199,10 +199,12 @@ fn drive_test(arguments: &DriveTestArguments, console: Console) -> Outcome {
     let values = test.points.iter().map(|point| point.value);
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
     console.log(&format!(
-        "next: gpara new S.gpara --like {} --prior gaussian --range={:.0},{:.0}",
+        "next: gpara new S.gpara --like {} --prior gaussian --range={:.0},{:.0} --budget {}",
         summary.display(),
         (low - 10.0).floor(),
-        (high + 10.0).ceil()
+        (high + 10.0).ceil(),
+        // What is measured counts towards the budget; as much again may be asked for.
+        2 * test.report.num_cells
     ));
     console.log(&format!("      gpara tell S.gpara {}", points.display()));
     Ok(())

@@ -14,10 +14,14 @@ fn users_34_every_gpara_command_of_the_readme_works() {
     let folder = tempfile::tempdir().unwrap();
     let configs = folder.path().join("configs");
     copy(&root.join("configs"), &configs);
+    let data = "crates/gpara-tasks/data";
+    copy(&root.join(data), &folder.path().join(data));
     for command in commands {
         gpara(folder.path(), command).success();
     }
-    assert!(folder.path().join("out/demo_radio/report.html").exists(), "the README says where the report is");
+    for written in ["out/demo_radio/report.html", "city.html", "room.png", "drive.tif"] {
+        assert!(folder.path().join(written).exists(), "the README says that there is `{written}`");
+    }
 }
 
 /// Copies a folder and what is in it.

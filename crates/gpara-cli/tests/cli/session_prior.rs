@@ -160,19 +160,26 @@ fn priors_and_drifts_that_make_no_sense_are_refused() {
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path();
     std::fs::write(folder.join("small.csv"), "1,1,1\n").unwrap();
+    for (arguments, says) in [
+        ("--prior magic", "gaussian, ensemble=MAPS.npy"),
+        ("--drift slope", "log-distance=ROW:COL"),
+        ("--robust median", "student-t, huber"),
+        ("--preset gaussian --robust huber", "--robust"),
+        ("--origin 1 --cell-size 3", "X,Y"),
+    ] {
+        let run = gpara(folder, &format!("new S.gpara --grid 2x2 {arguments}"));
+        assert!(run.code == 2 && run.stderr.contains(says), "{arguments}: {}", run.stderr);
+        assert!(!folder.join("S.gpara").exists());
+    }
     check(
         folder,
         &[
-            Case { arguments: "new S.gpara --grid 2x2 --prior magic", says: &["`magic`", "gaussian"] },
-            Case { arguments: "new S.gpara --grid 2x2 --drift slope", says: &["`slope`", "log-distance"] },
             Case { arguments: "new S.gpara --grid 2x2 --drift channel=small.csv", says: &["1x3", "2x2"] },
             Case {
                 arguments: "new S.gpara --grid 2x2 --drift constant,constant",
                 says: &["constant,constant", "twice"],
             },
-            Case { arguments: "new S.gpara --grid 2x2 --robust median", says: &["median", "huber"] },
             Case { arguments: "new S.gpara --grid 2x2 --guide no.png", says: &["no.png"] },
-            Case { arguments: "new S.gpara --grid 2x2 --preset gaussian --robust huber", says: &["--robust"] },
         ],
     );
 }

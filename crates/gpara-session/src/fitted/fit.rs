@@ -14,6 +14,8 @@ pub(crate) struct Fit {
     pub(crate) covariance: Covariance,
     /// Noise variance of each measurement, larger than it was told where a robust fit takes it for an outlier.
     pub(crate) noise_variance: Vec<f64>,
+    /// The drift's coefficients.
+    pub(crate) coefficients: Vec<f64>,
 }
 
 /// Prior of each logarithm: a normal density around the typical value of its scale.
@@ -61,15 +63,16 @@ pub(super) fn fit(
     let (shape, design) = (Shape::of(grid), Design::new(observations));
     let told: Vec<f64> = observations.iter().map(|entry| entry.noise_std.powi(2)).collect();
     let priors = priors(grid, scale);
-    let covariance_with = |noise: &[f64]| {
-        let likelihood = Likelihood::new(shape, &design, observations, noise, drift);
-        most_probable(&likelihood, &priors)
+    let fit_with = |noise: Vec<f64>| {
+        let likelihood = Likelihood::new(shape, &design, observations, &noise, drift);
+        let covariance = most_probable(&likelihood, &priors);
+        let coefficients = likelihood.coefficients(&covariance);
+        Fit { covariance, coefficients, noise_variance: noise }
     };
-    let mut fit = Fit { covariance: covariance_with(&told), noise_variance: told.clone() };
+    let mut fit = fit_with(told.clone());
     if let Some(robust) = robust {
         for _ in 0..ROBUST_ROUNDS {
-            fit.noise_variance = inflated_noise(robust, shape, observations, &told, &fit, drift.0);
-            fit.covariance = covariance_with(&fit.noise_variance);
+            fit = fit_with(inflated_noise(robust, shape, observations, &told, &fit, drift.0));
         }
     }
     fit

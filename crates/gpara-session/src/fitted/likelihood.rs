@@ -5,6 +5,7 @@ use rayon::prelude::*;
 
 use super::design::{Design, Term};
 use super::matern::Shape;
+use super::robust::least_squares;
 
 /// What is fitted: the covariance of the field.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,6 +37,14 @@ struct Whitened {
     row: Vec<f64>,
 }
 
+/// Log-determinant and squares of the whitened values, and the normal equations `gram b = cross` of the drift.
+struct NormalEquations {
+    log_det: f64,
+    squares: f64,
+    gram: Vec<f64>,
+    cross: Vec<f64>,
+}
+
 impl<'a> Likelihood<'a> {
     /// The likelihood of `observations`, whose noise may be replaced by `noise_variance`.
     pub(super) fn new(
@@ -53,17 +62,34 @@ impl<'a> Likelihood<'a> {
     /// log p(y), flat coefficients integrated out by the restricted likelihood, up to a constant; minus infinity where the
     /// covariance is not positive definite in rounding.
     pub(super) fn log_density(&self, covariance: &Covariance) -> f64 {
+        let Some(NormalEquations { log_det, squares, gram, cross }) = self.normal_equations(covariance) else {
+            return f64::NEG_INFINITY;
+        };
+        let Some((log_det_drift, explained)) = solve_small(gram, cross) else { return f64::NEG_INFINITY };
+        -0.5 * (log_det + squares - explained + log_det_drift)
+    }
+
+    /// The drift's coefficients; 0 where they cannot be told.
+    pub(super) fn coefficients(&self, covariance: &Covariance) -> Vec<f64> {
+        let size = self.precisions.len();
+        let Some(NormalEquations { gram, cross, .. }) = self.normal_equations(covariance) else {
+            return vec![0.0; size];
+        };
+        let rows = gram.chunks(size).zip(&cross).flat_map(|(row, right)| row.iter().copied().chain([*right]));
+        least_squares(rows.collect(), size)
+    }
+
+    fn normal_equations(&self, covariance: &Covariance) -> Option<NormalEquations> {
         let inverse_length = self.shape.inverse_length(covariance.range);
         let variance = covariance.std * covariance.std;
         let table: Vec<f64> =
             self.design.distances.iter().map(|d| variance * self.shape.correlation(d * inverse_length)).collect();
         let whitened: Option<Vec<Whitened>> =
             self.design.terms.par_iter().map(|term| self.whiten(term, &table, covariance)).collect();
-        let Some(whitened) = whitened else { return f64::NEG_INFINITY };
 
         let size = self.precisions.len();
         let (mut log_det, mut squares, mut cross, mut gram) = (0.0, 0.0, vec![0.0; size], vec![0.0; size * size]);
-        for Whitened { log_std, row } in &whitened {
+        for Whitened { log_std, row } in &whitened? {
             log_det += 2.0 * log_std;
             squares += row[0] * row[0];
             for i in 0..size {
@@ -72,11 +98,9 @@ impl<'a> Likelihood<'a> {
             }
         }
         let weight = self.design.weight;
-        gram.iter_mut().for_each(|entry| *entry *= weight);
-        cross.iter_mut().for_each(|entry| *entry *= weight);
+        gram.iter_mut().chain(&mut cross).for_each(|entry| *entry *= weight);
         (0..size).for_each(|i| gram[i * size + i] += self.precisions[i]);
-        let Some((log_det_drift, explained)) = solve_small(gram, cross) else { return f64::NEG_INFINITY };
-        -0.5 * (weight * (log_det + squares) - explained + log_det_drift)
+        Some(NormalEquations { log_det: weight * log_det, squares: weight * squares, gram, cross })
     }
 
     /// The value and the columns of a factor given those it is conditioned on, over their standard deviation.

@@ -96,7 +96,7 @@ fn beside_drift(observations: &Observations, columns: &[Vec<f64>]) -> Vec<f64> {
 }
 
 /// Solves a symmetric system with a small ridge; a column that repeats others gets a share of 0.
-fn least_squares(mut system: Vec<f64>, size: usize) -> Vec<f64> {
+pub(super) fn least_squares(mut system: Vec<f64>, size: usize) -> Vec<f64> {
     let width = size + 1;
     for k in 0..size {
         let pivot = system[k * width + k] * (1.0 + 1e-9) + 1e-12;

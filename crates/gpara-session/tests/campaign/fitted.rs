@@ -66,7 +66,8 @@ fn users_18_exact_values_are_reproduced_whatever_the_nugget() {
         assert!(std[row * 18 + col] < 1e-4);
         assert!(estimate.samples.iter().all(|sample| (sample[row * 18 + col] - rough(row, col)).abs() < 1e-4));
     }
-    assert!(program.parameter("nugget") > 0.1);
+    // Said by a nugget or by a range of a few cells.
+    assert!(program.parameter("nugget") > 0.1 || program.parameter("range") < 5.0);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, and helpers of tests are not marked as tests")]
 
 mod ask;
+mod city;
 mod constraints;
 mod fitted;
 mod forecast;
