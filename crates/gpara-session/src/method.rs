@@ -78,14 +78,14 @@ impl FieldModel {
         }
     }
 
-    /// The mean of the smooth field, drift included; exact, on large grids iterated to a residual of 1e-8.
+    /// The mean of the smooth field, drift included; exact, on large grids iterated to a residual of 1e-6.
     ///
     /// # Errors
     /// Those of [`Posterior::mean_correction`].
     pub fn smooth_mean(&self, posterior: &Posterior) -> Result<Vec<f64>> {
         let prior = self.prior_mean();
         let solver = match is_large(posterior.grid()) {
-            true => MeanSolver::Multigrid { max_iterations: 400, rel_tolerance: 1e-8 },
+            true => MeanSolver::Multigrid { max_iterations: 400, rel_tolerance: 1e-6 },
             false => MeanSolver::Exact,
         };
         let (mut mean, _) = posterior.mean_correction(&prior, solver)?;
