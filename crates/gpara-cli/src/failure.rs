@@ -34,7 +34,11 @@ impl Failure {
 
     /// A file or folder of the user cannot be read or written.
     pub(crate) fn file(action: &str, path: &Path, error: &std::io::Error, hint: impl Into<String>) -> Self {
-        Self::input(format!("cannot {action} `{}`: {}", path.display(), plain(error)), hint)
+        let failure = Self::input(format!("cannot {action} `{}`: {}", path.display(), plain(error)), hint);
+        match error.kind() {
+            std::io::ErrorKind::StorageFull => Self { cause: Cause::Program, ..failure },
+            _ => failure,
+        }
     }
 
     /// Something went wrong that no input explains.
@@ -103,6 +107,7 @@ impl From<gpara::Error> for Failure {
         let cause = match error.kind() {
             // The matrices are ours: no input of a user makes a precision indefinite.
             ErrorKind::NotPositiveDefinite => Cause::Program,
+            _ if gpara_session::is_disk_full(&error) => Cause::Program,
             _ => Cause::Input,
         };
         Self { cause, message: error.to_string(), hint: error.hint() }

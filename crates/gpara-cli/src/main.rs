@@ -23,7 +23,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[cfg(feature = "train")]
 use command::train;
 use command::{
-    ask, completions, demo, eval, inspect, models, new, reconstruct, report as report_command, run, status, tell,
+    ask, completions, demo, eval, import, inspect, models, new, reconstruct, report as report_command, run, status,
+    tell,
 };
 use console::Console;
 use failure::{Failure, Outcome};
@@ -55,6 +56,7 @@ enum Command {
     Report(report_command::ReportArguments),
     Demo(demo::DemoArguments),
     Eval(eval::EvalArguments),
+    Import(import::ImportArguments),
     Inspect(inspect::InspectArguments),
     Models(models::ModelsArguments),
     Run(run::RunArguments),
@@ -87,6 +89,7 @@ fn execute(command: &Command, console: Console) -> Outcome {
         Command::Report(arguments) => report_command::run(arguments, console),
         Command::Demo(arguments) => demo::run(arguments, console),
         Command::Eval(arguments) => eval::run(arguments, console),
+        Command::Import(arguments) => import::run(arguments, console),
         Command::Inspect(arguments) => inspect::run(arguments, console),
         Command::Models(arguments) => models::run(arguments, console),
         Command::Run(arguments) => run::run(arguments, console),

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use gpara_tasks::units::Unit;
+
 use crate::failure::{Failure, Outcome};
 
 /// A number with an optional unit behind it, e.g. `0.5dB`.
@@ -30,6 +32,15 @@ impl FromStr for Quantity {
 }
 
 impl Quantity {
+    /// A difference, such as a standard deviation, in the session's unit: those of dBm may be said in dB.
+    pub(crate) fn difference_in_unit(&self, name: &str, unit: &str) -> Outcome<f64> {
+        let difference = unit.parse::<Unit>().unwrap_or_default().difference();
+        if difference.name() == self.unit {
+            return Ok(self.number);
+        }
+        self.in_unit(name, unit)
+    }
+
     /// The number in the session's unit.
     pub(crate) fn in_unit(&self, name: &str, unit: &str) -> Outcome<f64> {
         if self.unit.is_empty() || self.unit == unit {
@@ -126,6 +137,8 @@ mod tests {
         assert!(
             quantity.in_unit("sigma", "m").unwrap_err().to_string().contains("`dB`, the unit of the session is `m`")
         );
+        assert_eq!(quantity.difference_in_unit("sigma", "dBm").unwrap(), 0.5);
+        assert!(quantity.in_unit("value", "dBm").is_err());
         assert_eq!("1e-3 m".parse::<Quantity>().unwrap().in_unit("sigma", "m").unwrap(), 1e-3);
         assert_eq!("2".parse::<Quantity>().unwrap().in_unit("sigma", "").unwrap(), 2.0);
         for bad in ["", "dB", "nan", "inf m"] {

@@ -1,11 +1,14 @@
 //! The method of a session: the Gaussian one of the library, or a preset with networks of this binary.
 
 use gpara::{
-    Context, Correction, EnsembleMoments, Posterior, PriorEnsemble, Reconstruction, ReconstructionInput,
-    ResidualPrecision, RiskRule, RiskSettings, SeedTree, StdSource, UtilityMethod,
+    Context, Correction, EnsembleMoments, Posterior, PriorEnsemble, Reconstruction, ReconstructionInput, RiskRule,
+    RiskSettings, SeedTree, StdSource, UtilityMethod,
 };
 use gpara_nn::Card;
-use gpara_session::{GaussianMethod, Method, Prediction, SessionPrior, Settings, Task as SessionTask, sha256_hex};
+use gpara_session::{
+    FieldModel, Method, ModelInput, PredictedStd, Prediction, SessionPrior, Settings, Task as SessionTask,
+    gaussian_method, sha256_hex,
+};
 use gpara_tasks::radio::INVALID_VALUE;
 
 use crate::embedded_models::EmbeddedModel;
@@ -23,9 +26,8 @@ pub(crate) fn method_of(settings: &Settings) -> Outcome<Box<dyn Method>> {
             };
             Ok(Box::new(PresetMethod::new(Preset::parse(name, text)?, task)?))
         }
-        SessionPrior::Gaussian { .. } => {
-            let method = GaussianMethod::of(&settings.prior).expect("the prior is Gaussian");
-            Ok(Box::new(method))
+        SessionPrior::Fitted(_) | SessionPrior::Gaussian { .. } => {
+            Ok(gaussian_method(&settings.prior).expect("the prior is Gaussian"))
         }
     }
 }
@@ -113,27 +115,37 @@ impl Method for PresetMethod {
         drawn.map_err(Failure::into_library_error)
     }
 
-    fn precision(&self, context: &Context, ensemble: Option<&PriorEnsemble>) -> gpara::Result<ResidualPrecision> {
-        residual_precision(&self.preset, &EmbeddedSource, self.task, context, ensemble)
-            .map_err(Failure::into_library_error)
+    fn draws_prior(&self) -> bool {
+        matches!(self.preset.prior, Prior::Network { .. })
+    }
+
+    fn model(&self, input: &ModelInput<'_>) -> gpara::Result<FieldModel> {
+        let precision = residual_precision(&self.preset, &EmbeddedSource, self.task, input.context, input.ensemble);
+        Ok(FieldModel::plain(precision.map_err(Failure::into_library_error)?, input.observations))
     }
 
     /// The samples conditioned by the graph: their mean, and their spread beside that of the graph.
-    fn predict(&self, input: &ReconstructionInput<'_>) -> gpara::Result<Prediction> {
-        let posterior = Posterior::new(input.precision, input.observations)?;
-        let variances = posterior.variances()?;
+    fn predict(
+        &self,
+        input: &ReconstructionInput<'_>,
+        _: &FieldModel,
+        posterior: &Posterior,
+    ) -> gpara::Result<Prediction> {
+        let std = |spread| PredictedStd::Posterior { scale: self.std_scale, spread, nugget_std: 0.0 };
         let Some(ensemble) = input.ensemble else {
-            let std = variances.iter().map(|variance| self.std_scale * variance.sqrt()).collect();
-            return Ok(Prediction { mean: vec![0.0; variances.len()], std: Some(std) });
+            return Ok(Prediction { mean: vec![0.0; posterior.grid().num_nodes()], std: std(None) });
         };
-        let (refined, _) = self.preset.correction.refine(&posterior, ensemble.as_slice())?;
+        let (refined, _) = self.preset.correction.refine(posterior, ensemble.as_slice())?;
         let EnsembleMoments { mean, variance } = EnsembleMoments::of(&refined, input.context.grid())?;
-        let graph = variances.iter().map(|variance| self.std_scale * self.std_scale * variance);
-        let std = variance.iter().zip(graph).map(|(spread, graph)| (spread + graph).sqrt()).collect();
-        Ok(Prediction { mean, std: Some(std) })
+        Ok(Prediction { mean, std: std(Some(variance)) })
     }
 
-    fn reconstruct(&self, input: &ReconstructionInput<'_>, num_samples: usize) -> gpara::Result<Reconstruction> {
+    fn reconstruct(
+        &self,
+        input: &ReconstructionInput<'_>,
+        _: &FieldModel,
+        num_samples: usize,
+    ) -> gpara::Result<Reconstruction> {
         let reconstructor = mean_reconstructor(&self.preset, &EmbeddedSource, self.task)
             .map_err(Failure::into_library_error)?
             .expect("the preset was checked to have a mean network");
@@ -144,8 +156,8 @@ impl Method for PresetMethod {
         Ok(made)
     }
 
-    fn error_std(&self, input: &ReconstructionInput<'_>) -> gpara::Result<Option<Vec<f64>>> {
-        let variances = Posterior::new(input.precision, input.observations)?.variances()?;
+    fn error_std(&self, _: &ReconstructionInput<'_>, model: &FieldModel) -> gpara::Result<Option<Vec<f64>>> {
+        let variances = model.posterior()?.variances()?;
         Ok(Some(variances.into_iter().map(|variance| self.std_scale * variance.sqrt()).collect()))
     }
 }

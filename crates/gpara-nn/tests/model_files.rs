@@ -46,7 +46,7 @@ fn card_survives_writing_and_reading() {
 }
 
 #[test]
-fn damaged_files_are_refused_in_one_line() {
+fn users_30_damaged_files_are_refused_in_one_line() {
     let (onnx, card) = tiny();
     let mut flipped = onnx.clone();
     flipped[onnx.len() / 2] ^= 1;
@@ -81,7 +81,7 @@ fn network_with_other_inputs_than_the_card_is_refused() {
 }
 
 #[test]
-fn wrong_task_and_wrong_role_are_refused() {
+fn users_30_wrong_task_and_wrong_role_are_refused() {
     let (onnx, card) = tiny();
     card.require_task("radio").unwrap();
     assert_eq!(card.require_task("depth").unwrap_err().kind(), ErrorKind::Incompatible);

@@ -6,14 +6,14 @@ mod status;
 
 use std::path::Path;
 
-use gpara::{Context, PriorEnsemble, ReconstructionInput, ResidualPrecision, Result, ValidMask};
+use gpara::{Context, PriorEnsemble, ReconstructionInput, Result, ValidMask};
 
 pub use ask::{Answer, AskRequest};
 pub use estimate::{Estimate, Misfit};
 pub use status::{Forecast, Status};
 
 use crate::error::SessionError;
-use crate::method::Method;
+use crate::method::{FieldModel, Method, ModelInput};
 use crate::scene::Scene;
 use crate::settings::Settings;
 use crate::state::{State, check_contradictions, checked_node};
@@ -36,7 +36,6 @@ struct Prepared {
     identity: String,
     context: Context,
     ensemble: Option<PriorEnsemble>,
-    precision: ResidualPrecision,
 }
 
 /// What a tell did.
@@ -148,6 +147,15 @@ impl Campaign {
         self.file.change(|transaction| crate::store::insert_failures(transaction, cells))
     }
 
+    /// Whether the next [`prepare`](Self::prepare) draws samples, which takes seconds.
+    ///
+    /// # Errors
+    /// `Io` if the file cannot be read.
+    pub fn must_draw(&self, method: &dyn Method) -> Result<bool> {
+        let num_nodes = self.scene.grid().num_nodes();
+        Ok(method.draws_prior() && self.file.prior_samples(&method.identity(), num_nodes)?.is_none())
+    }
+
     /// Draws what the method needs before the first ask, and keeps it in the file; says whether anything was drawn.
     ///
     /// # Errors
@@ -173,8 +181,7 @@ impl Campaign {
             self.file.change(|transaction| crate::store::replace_prior(transaction, &identity, ensemble))?;
         }
         let context = self.scene.bare_context()?;
-        let precision = method.precision(&context, ensemble.as_ref())?;
-        self.prepared = Some(Prepared { identity, context, ensemble, precision });
+        self.prepared = Some(Prepared { identity, context, ensemble });
         Ok(drawn)
     }
 
@@ -195,14 +202,20 @@ impl Campaign {
         self.prepared.as_ref().expect("every caller prepares first")
     }
 
-    /// What predictions and reconstructions of a state are made from.
-    fn reconstruction_input<'a>(&'a self, context: &'a Context, state: &'a State) -> ReconstructionInput<'a> {
-        let Prepared { ensemble, precision, .. } = self.prepared();
+    /// What the method makes of a state of the measurements.
+    fn model(&self, method: &dyn Method, state: &State) -> Result<FieldModel> {
+        let Prepared { context, ensemble, .. } = self.prepared();
+        let (scene, observations) = (&self.scene, &state.observations);
+        method.model(&ModelInput { scene, context, observations, ensemble: ensemble.as_ref() })
+    }
+
+    /// What predictions and reconstructions by a model are made from.
+    fn reconstruction_input<'a>(&'a self, context: &'a Context, model: &'a FieldModel) -> ReconstructionInput<'a> {
         ReconstructionInput {
             context,
-            observations: &state.observations,
-            precision,
-            ensemble: ensemble.as_ref(),
+            observations: &model.observations,
+            precision: &model.precision,
+            ensemble: self.prepared().ensemble.as_ref(),
             seeds: self.settings.seeds(),
         }
     }

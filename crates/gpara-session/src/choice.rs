@@ -5,8 +5,8 @@
 //! next cell is the one of largest utility per cost among those the rest of the cost budget pays for.
 
 use gpara::{
-    BatchMoments, Context, Correction, EnsembleMoments, Observations, Posterior, PriorEnsemble, ResidualPrecision,
-    Result, RiskRule, RiskWeights, UtilityMoments, normalized_utility,
+    BatchMoments, Context, Correction, EnsembleMoments, Posterior, PriorEnsemble, Result, RiskRule, RiskWeights,
+    UtilityMoments, normalized_utility,
 };
 
 use crate::error::SessionError;
@@ -16,11 +16,9 @@ use crate::error::SessionError;
 pub struct ChoiceInput<'a> {
     /// The cells of the field; channels are not looked at.
     pub context: &'a Context,
-    /// Q_g.
-    pub precision: &'a ResidualPrecision,
-    /// Measured cells, and pending ones taken as measured.
-    pub observations: &'a Observations,
-    /// Nodes that may be chosen, increasing, none of them in `observations`.
+    /// The field given the measured cells, and the pending ones taken as measured.
+    pub posterior: &'a Posterior,
+    /// Nodes that may be chosen, increasing, none of them measured or pending.
     pub candidates: &'a [usize],
     /// Samples of the prior, not conditioned; needed by a risk rule that weighs by their spread.
     pub ensemble: Option<&'a PriorEnsemble>,
@@ -75,12 +73,12 @@ pub fn choose(input: &ChoiceInput<'_>, count: usize) -> Result<Choice> {
     if count == 0 {
         return Err(SessionError::Count { count }.into());
     }
-    let posterior = Posterior::new(input.precision, input.observations)?;
-    let weights = risk_weights(input, &posterior)?;
-    let moments = UtilityMoments::exact(&posterior, &weights, input.noise_std)?;
+    let posterior = input.posterior;
+    let weights = risk_weights(input, posterior)?;
+    let moments = UtilityMoments::exact(posterior, &weights, input.noise_std)?;
     let risk = weights.weighted_risk(&moments.variance_estimate);
     let mut open = OpenCells::new(input);
-    let mut ahead = BatchMoments::new(&posterior, &weights, &moments, input.noise_std);
+    let mut ahead = BatchMoments::new(posterior, &weights, &moments, input.noise_std);
     let mut points = Vec::new();
     while points.len() < count {
         let nodes = open.nodes();
@@ -99,7 +97,8 @@ pub fn choose(input: &ChoiceInput<'_>, count: usize) -> Result<Choice> {
 
 /// The weights of all cells that are not measured, whether or not they may be asked for.
 fn risk_weights(input: &ChoiceInput<'_>, posterior: &Posterior) -> Result<RiskWeights> {
-    let open: Vec<usize> = input.context.valid().nodes().filter(|&node| !input.observations.contains(node)).collect();
+    let open: Vec<usize> =
+        input.context.valid().nodes().filter(|&node| !input.posterior.observations().contains(node)).collect();
     let grid = input.context.grid();
     let base = match (&input.risk, input.ensemble) {
         (RiskRule::EnsembleSpread(settings), Some(ensemble)) => {
@@ -149,7 +148,7 @@ impl<'a> OpenCells<'a> {
     fn new(input: &'a ChoiceInput<'a>) -> Self {
         let blocked = vec![false; input.context.grid().num_nodes()];
         let mut open = Self { input, blocked, cost_left: input.limits.cost_budget.unwrap_or(f64::INFINITY) };
-        input.observations.iter().for_each(|entry| open.block_around(entry.node));
+        input.posterior.observations().iter().for_each(|entry| open.block_around(entry.node));
         open
     }
 

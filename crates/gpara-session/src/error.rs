@@ -73,6 +73,25 @@ fn database_reason(error: &rusqlite::Error) -> String {
     }
 }
 
+/// Whether an error came from a full disk, which no input explains.
+pub fn is_disk_full(error: &gpara::Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        let by_database = inner
+            .downcast_ref::<rusqlite::Error>()
+            .is_some_and(|error| error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull));
+        if by_database || inner.downcast_ref::<std::io::Error>().is_some_and(is_storage_full) {
+            return true;
+        }
+        cause = inner.source();
+    }
+    false
+}
+
+fn is_storage_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
+}
+
 impl ErrorDetail for SessionError {
     fn kind(&self) -> ErrorKind {
         match self {
@@ -117,7 +136,10 @@ impl ErrorDetail for SessionError {
             Self::Damaged { .. } => "`sqlite3 FILE 'PRAGMA integrity_check'` says more; restore it from a copy",
             Self::OutsideGrid { .. } => "rows and columns count from 0, row 0 is the top",
             Self::OutsideMask { .. } => "buildings and masked cells cannot be measured",
-            Self::Contradiction { .. } => "give the noise of the instrument as `sigma`, or drop one of the two",
+            Self::Contradiction { .. } => {
+                "give the noise of the instrument as `sigma`, or drop one of the two; `gpara import drive-test` bins many \
+                 samples a cell and finds their noise"
+            }
             Self::BudgetSpent { .. } => "tell the pending points, reconstruct, or make a session with a larger budget",
             Self::OtherMethod { .. } => "use the version of gpara that made the session",
             Self::NoSamples { .. } => "a Gaussian prior makes samples",

@@ -4,15 +4,17 @@
 //! set itself, cells of large utility at a distance from each other; a campaign that asks step by step does no worse as a
 //! rule.
 
-use gpara::{Context, Observation, Observations, Posterior, ResidualPrecision, Result, RiskWeights, UtilityMoments};
+use gpara::{Context, Observation, Observations, Result, RiskWeights, UtilityMoments};
+
+use crate::method::FieldModel;
 
 /// What a forecast is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct ForecastInput<'a> {
     /// The cells of the field.
     pub context: &'a Context,
-    /// Q_g.
-    pub precision: &'a ResidualPrecision,
+    /// The field's model.
+    pub model: &'a FieldModel,
     /// Measured cells, and pending ones taken as measured.
     pub observations: &'a Observations,
     /// Nodes that may be measured, increasing.
@@ -26,7 +28,7 @@ pub struct ForecastInput<'a> {
 /// The curve has this many steps from here to the end of the budget.
 const NUM_STEPS: usize = 6;
 
-/// Mean posterior variance of the valid cells (of Q_g, normalised squared) against the number of measurements; the first
+/// Mean posterior variance of the valid cells (of the model, nugget included, normalised squared) against the number of measurements; the first
 /// entry is the present state.
 ///
 /// # Errors
@@ -36,6 +38,7 @@ pub fn variance_curve(input: &ForecastInput<'_>) -> Result<Vec<(usize, f64)>> {
     let weights = RiskWeights::uniform(valid.grid(), &valid.nodes().collect::<Vec<_>>())?;
     let mut observations = input.observations.clone();
     let mut curve = Vec::new();
+    let nugget = input.model.nugget_std * input.model.nugget_std;
     let (first, total) = (observations.len(), input.remaining.min(input.candidates.len()));
     for step in 1..=NUM_STEPS {
         // Early measurements change most, so early steps are short.
@@ -44,23 +47,29 @@ pub fn variance_curve(input: &ForecastInput<'_>) -> Result<Vec<(usize, f64)>> {
         if wanted == 0 {
             continue;
         }
-        let posterior = Posterior::new(input.precision, &observations)?;
+        let posterior = input.model.posterior_of(&observations)?;
         let moments = UtilityMoments::exact(&posterior, &weights, input.noise_std)?;
-        push_mean(&mut curve, valid.nodes(), &moments.variance_estimate, observations.len());
+        push_mean(&mut curve, valid.nodes(), &moments.variance_estimate, nugget, observations.len());
         let planned = spread_out(input, &observations, &moments.utility, wanted);
         let noise_std = input.noise_std;
         let assumed: Vec<Observation> =
             planned.into_iter().map(|node| Observation { node, value: 0.0, noise_std }).collect();
         observations.add(valid, &assumed)?;
     }
-    let variances = Posterior::new(input.precision, &observations)?.variances()?;
-    push_mean(&mut curve, valid.nodes(), &variances, observations.len());
+    let variances = input.model.posterior_of(&observations)?.variances()?;
+    push_mean(&mut curve, valid.nodes(), &variances, nugget, observations.len());
     Ok(curve)
 }
 
-fn push_mean(curve: &mut Vec<(usize, f64)>, nodes: impl Iterator<Item = usize>, variance: &[f64], count: usize) {
+fn push_mean(
+    curve: &mut Vec<(usize, f64)>,
+    nodes: impl Iterator<Item = usize>,
+    variance: &[f64],
+    nugget: f64,
+    count: usize,
+) {
     let (sum, cells) = nodes.fold((0.0, 0usize), |(sum, cells), node| (sum + variance[node], cells + 1));
-    curve.push((count, sum / cells as f64));
+    curve.push((count, nugget + sum / cells as f64));
 }
 
 /// `count` open candidates of large utility, as far from each other and from the measured cells as their number allows.

@@ -8,6 +8,12 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::error::SessionError;
 use crate::scene::Layers;
 
+/// In front of the name of a map that a drift names.
+const CHANNEL: &str = "channel:";
+
+/// In front of the number of a map of the prior.
+const MAP: &str = "map:";
+
 /// Stores every layer that is there; `pixels` is the grid of the buildings, `cells` of everything else.
 pub(crate) fn store(connection: &Connection, layers: &Layers, pixels: Grid, cells: Grid) -> rusqlite::Result<()> {
     let flags = [
@@ -22,10 +28,16 @@ pub(crate) fn store(connection: &Connection, layers: &Layers, pixels: Grid, cell
             insert(connection, name, grid, "u8", &content)?;
         }
     }
-    for (name, layer) in [("importance", &layers.importance), ("cost", &layers.cost)] {
+    for (name, layer) in [("importance", &layers.importance), ("cost", &layers.cost), ("guide", &layers.guide)] {
         if let Some(layer) = layer {
             insert(connection, name, cells, "f64", &bytes_of(layer))?;
         }
+    }
+    for (at, map) in layers.maps.iter().enumerate() {
+        insert(connection, &format!("{MAP}{at:04}"), cells, "f64", &bytes_of(map))?;
+    }
+    for (name, map) in &layers.channels {
+        insert(connection, &format!("{CHANNEL}{name}"), cells, "f64", &bytes_of(map))?;
     }
     Ok(())
 }
@@ -51,7 +63,23 @@ pub(crate) fn load(connection: &Connection, path: &Path) -> Result<Layers> {
         forbidden: flags("forbidden")?,
         importance: numbers("importance")?,
         cost: numbers("cost")?,
+        guide: numbers("guide")?,
+        channels: named(connection, path, CHANNEL)?,
+        maps: named(connection, path, MAP)?.into_iter().map(|(_, map)| map).collect(),
     })
+}
+
+/// The maps whose name begins with `prefix`, ordered by the rest of their names.
+fn named(connection: &Connection, path: &Path, prefix: &str) -> Result<Vec<(String, Vec<f64>)>> {
+    let failure = |source| SessionError::Database { action: "read", path: path.into(), source };
+    let query = "SELECT name, content FROM layer WHERE name LIKE ? || '%' ORDER BY name";
+    let mut statement = connection.prepare(query).map_err(failure)?;
+    let rows = statement.query_map([prefix], |row| Ok((row.get(0)?, row.get(1)?))).map_err(failure)?;
+    rows.map(|row| {
+        let (name, content): (String, Vec<u8>) = row.map_err(failure)?;
+        Ok((name[prefix.len()..].to_owned(), numbers_of(&content, path)?))
+    })
+    .collect()
 }
 
 fn content(connection: &Connection, path: &Path, name: &str) -> Result<Option<Vec<u8>>> {

@@ -2,7 +2,8 @@
 //! ask, tell, failure and reconstruction with its time. A tell is acknowledged only once it is durable; several processes may
 //! share the file.
 //!
-//! [`Campaign`] joins a file with a [`Method`]: [`GaussianMethod`] needs no network; a program with networks brings its own.
+//! [`Campaign`] joins a file with a [`Method`]: [`gaussian_method`] gives those that need no network; a
+//! program with networks brings its own.
 //! What is computed is pure and can be used by itself: [`choose`] (points under limits), [`route`] (a short tour around
 //! obstacles), [`variance_curve`] (what more measurements would bring), [`leave_one_out()`].
 //!
@@ -10,7 +11,7 @@
 //! ```
 //! use gpara::Grid;
 //! use gpara_session::{
-//!     AskRequest, Campaign, GaussianMethod, Layers, Method, NewMeasurement, NewTell, Scale, SessionFile, Settings,
+//!     AskRequest, Campaign, Layers, NewMeasurement, NewTell, Scale, SessionFile, Settings, gaussian_method,
 //! };
 //!
 //! # let folder = tempfile::tempdir().unwrap();
@@ -23,9 +24,9 @@
 //! SessionFile::create(&path, &settings, &Layers::default(), &[])?;
 //!
 //! let mut campaign = Campaign::open(&path)?;
-//! let method = GaussianMethod::of(&campaign.settings().prior).expect("the session has a Gaussian prior");
+//! let method = gaussian_method(&campaign.settings().prior).expect("the session has a Gaussian prior");
 //! for _ in 0..3 {
-//!     let answer = campaign.ask(&method, &AskRequest::points(4))?;
+//!     let answer = campaign.ask(&*method, &AskRequest::points(4))?;
 //!     let measured = answer.ask.points.iter().map(|point| NewMeasurement {
 //!         line: None,
 //!         row: point.row,
@@ -36,7 +37,7 @@
 //!     campaign.tell(&NewTell { source: "instrument".into(), num_skipped: 0, measurements: measured.collect() })?;
 //! }
 //!
-//! let estimate = campaign.estimate(&method, 0, false)?;
+//! let estimate = campaign.estimate(&*method, 0, false)?;
 //! let error = |node: usize| estimate.mean[node] - field(node / 20, node % 20);
 //! let rmse = ((0..240).map(|node| error(node).powi(2)).sum::<f64>() / 240.0).sqrt();
 //! assert_eq!(estimate.num_observed, 12);
@@ -47,6 +48,7 @@
 mod campaign;
 mod choice;
 mod error;
+mod fitted;
 mod forecast;
 mod layer;
 mod leave_one_out;
@@ -61,12 +63,16 @@ mod store;
 
 pub use campaign::{Answer, AskRequest, Campaign, Estimate, Forecast, Misfit, Status, Told};
 pub use choice::{Choice, ChoiceInput, ChosenPoint, Limits, choose};
+pub use error::is_disk_full;
+pub use fitted::{DriftTerm, FittedMethod, FittedPrior, MapsOrigin, Robust};
 pub use forecast::{ForecastInput, diminishing_return, reaches, variance_curve};
 pub use leave_one_out::{Coverage, LeftOut, coverage, leave_one_out};
-pub use method::{GaussianMethod, Method, Prediction};
+pub use method::{
+    FieldModel, GaussianMethod, Method, ModelInput, Parameter, PredictedStd, Prediction, gaussian_method,
+};
 pub use scale::Scale;
 pub use scene::{Layers, Scene};
-pub use settings::{EXACT_NOISE_STD, SessionPrior, Settings, Task, default_budget};
+pub use settings::{EXACT_NOISE_STD, Place, SessionPrior, Settings, Task, default_budget};
 pub use state::State;
 pub use store::{
     AskRecord, AskedPoint, InputFile, InputRecord, NewMeasurement, NewTell, ReconstructionRecord, SessionFile,

@@ -1,21 +1,172 @@
 //! The seam between a session and the method that serves it: a prior, a graph, a reconstruction.
 
+use std::borrow::Cow;
+
 use gpara::{
-    Conductances, Context, Correction, GaussianReconstructor, GaussianSettings, GraphDescriptor, GraphPredictor,
-    MeanSolver, PriorEnsemble, PriorMean, Reconstruction, ReconstructionInput, Reconstructor, ResidualPrecision,
-    Result, RiskRule, SeedTree, StdScale, UniformGraph,
+    Conductances, Context, Correction, Drift, GaussianReconstructor, GaussianSettings, GraphDescriptor, GraphPredictor,
+    MeanSolver, Observations, Posterior, PriorEnsemble, PriorMean, Reconstruction, ReconstructionInput, Reconstructor,
+    ResidualPrecision, Result, RiskRule, SeedTree, StdScale, UniformGraph,
 };
 
 use crate::error::SessionError;
+use crate::fitted::{FittedMethod, is_large};
+use crate::scene::Scene;
 use crate::settings::SessionPrior;
 
-/// What is predicted of the field, normalised, `num_nodes` values each.
+/// What a model of the field is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct ModelInput<'a> {
+    /// The scene with its maps.
+    pub scene: &'a Scene,
+    /// Its valid cells, without the channels of networks.
+    pub context: &'a Context,
+    /// The measurements, as they were told.
+    pub observations: &'a Observations,
+    /// Samples of the prior, if the method has some.
+    pub ensemble: Option<&'a PriorEnsemble>,
+}
+
+/// The linear model that a method has of the field at a state of the measurements.
+#[derive(Debug, Clone)]
+pub struct FieldModel {
+    /// Q_g.
+    pub precision: ResidualPrecision,
+    /// The mean before the measurements and the drift, `num_nodes` values; 0 where `None`.
+    pub prior_mean: Option<Vec<f64>>,
+    /// What the field follows on the whole, with unknown factors.
+    pub drift: Option<Drift>,
+    /// The measurements as the model sees them: their noise holds the nugget, and that of outliers is larger than told.
+    pub observations: Observations,
+    /// Standard deviation of what varies from cell to cell, normalised.
+    pub nugget_std: f64,
+    /// Nodes whose values are taken for outliers, increasing.
+    pub outliers: Vec<usize>,
+    /// What was fitted, for people.
+    pub parameters: Vec<Parameter>,
+}
+
+/// A fitted number of a model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value; a spread is normalised.
+    pub value: f64,
+    /// Whether it is a standard deviation of the field, to be shown in the session's unit; otherwise cells or a count.
+    pub is_spread: bool,
+}
+
+impl FieldModel {
+    /// A model of fixed precision that takes the measurements as they were told.
+    pub fn plain(precision: ResidualPrecision, observations: &Observations) -> Self {
+        Self {
+            precision,
+            prior_mean: None,
+            drift: None,
+            observations: observations.clone(),
+            nugget_std: 0.0,
+            outliers: Vec::new(),
+            parameters: Vec::new(),
+        }
+    }
+
+    /// The mean before the measurements and the drift, `num_nodes` values.
+    pub fn prior_mean(&self) -> Cow<'_, [f64]> {
+        match &self.prior_mean {
+            Some(mean) => Cow::Borrowed(mean),
+            None => Cow::Owned(vec![0.0; self.precision.grid().num_nodes()]),
+        }
+    }
+
+    /// The mean of the smooth field, drift included; exact, on large grids iterated to a residual of 1e-6.
+    ///
+    /// # Errors
+    /// Those of [`Posterior::mean_correction`].
+    pub fn smooth_mean(&self, posterior: &Posterior) -> Result<Vec<f64>> {
+        let prior = self.prior_mean();
+        let solver = match is_large(posterior.grid()) {
+            true => MeanSolver::Multigrid { max_iterations: 400, rel_tolerance: 1e-6 },
+            false => MeanSolver::Exact,
+        };
+        let (mut mean, _) = posterior.mean_correction(&prior, solver)?;
+        mean.iter_mut().zip(prior.iter()).for_each(|(mean, prior)| *mean += prior);
+        Ok(mean)
+    }
+
+    /// The posterior of the smooth field.
+    ///
+    /// # Errors
+    /// Those of [`Posterior::with_drift`].
+    pub fn posterior(&self) -> Result<Posterior> {
+        self.posterior_of(&self.observations)
+    }
+
+    /// The posterior of the smooth field after other measurements.
+    ///
+    /// # Errors
+    /// Those of [`Posterior::with_drift`].
+    pub fn posterior_of(&self, observations: &Observations) -> Result<Posterior> {
+        match &self.drift {
+            Some(drift) => Posterior::with_drift(&self.precision, observations, drift),
+            None => Posterior::new(&self.precision, observations),
+        }
+    }
+}
+
+/// What is predicted of the field, normalised.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
-    /// The mean.
+    /// The mean, `num_nodes` values.
     pub mean: Vec<f64>,
-    /// Standard deviation of the prediction's error; `None` as long as there is no basis for one.
-    pub std: Option<Vec<f64>>,
+    /// The standard deviation of the prediction's error at cells that are not measured.
+    pub std: PredictedStd,
+}
+
+/// Where a standard deviation comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PredictedStd {
+    /// There is no basis for one yet.
+    Unknown,
+    /// A map, `num_nodes` values.
+    Map(Vec<f64>),
+    /// That of the model's posterior: the root of `spread + scale^2 variance + nugget_std^2`.
+    Posterior {
+        /// Factor on the posterior's own standard deviation.
+        scale: f64,
+        /// A variance to add, `num_nodes` values.
+        spread: Option<Vec<f64>>,
+        /// The nugget.
+        nugget_std: f64,
+    },
+}
+
+impl PredictedStd {
+    /// The standard deviation at some nodes; `None` without a basis for one.
+    ///
+    /// # Errors
+    /// Those of the linear algebra.
+    pub fn at(&self, posterior: &Posterior, nodes: &[usize]) -> Result<Option<Vec<f64>>> {
+        /// Above this number one pass over all variances is cheaper than a solve a node.
+        const FEW: usize = 24;
+        match self {
+            Self::Unknown => Ok(None),
+            Self::Map(map) => Ok(Some(nodes.iter().map(|&node| map[node]).collect())),
+            Self::Posterior { scale, spread, nugget_std } => {
+                let variances: Vec<f64> = if nodes.len() > FEW {
+                    let all = posterior.variances()?;
+                    nodes.iter().map(|&node| all[node]).collect()
+                } else {
+                    let one = |&node: &usize| posterior.covariance_column(node).map(|column| column[node]);
+                    nodes.iter().map(one).collect::<Result<_>>()?
+                };
+                let std = nodes.iter().zip(variances).map(|(&node, variance)| {
+                    let beside = spread.as_ref().map_or(0.0, |spread| spread[node]);
+                    (beside + scale * scale * variance + nugget_std * nugget_std).sqrt()
+                });
+                Ok(Some(std.collect()))
+            }
+        }
+    }
 }
 
 /// What a session asks of a method. Its answers depend on nothing but its inputs and what it was made with.
@@ -32,39 +183,59 @@ pub trait Method: Send + Sync {
     /// Which cells' uncertainty counts (B.32-B.34).
     fn risk(&self) -> RiskRule;
 
+    /// Whether [`draw_prior`](Self::draw_prior) draws samples, which takes seconds.
+    fn draws_prior(&self) -> bool {
+        false
+    }
+
     /// Draws the samples the session keeps; `None` for a prior without samples.
     ///
     /// # Errors
     /// Those of the network.
     fn draw_prior(&self, context: &Context, seeds: SeedTree) -> Result<Option<PriorEnsemble>>;
 
-    /// Q_g of the scene. Only the valid cells of `context` are looked at.
+    /// The model of the field at a state of the measurements.
     ///
     /// # Errors
-    /// Those of the graph.
-    fn precision(&self, context: &Context, ensemble: Option<&PriorEnsemble>) -> Result<ResidualPrecision>;
+    /// Those of the graph and of the fit.
+    fn model(&self, input: &ModelInput<'_>) -> Result<FieldModel>;
 
-    /// The field as far as it is known, without any network: fast enough for every ask.
+    /// The field as far as it is known, without any network: fast enough for every ask. `posterior` is that of `model`.
     ///
     /// # Errors
     /// Those of the linear algebra.
-    fn predict(&self, input: &ReconstructionInput<'_>) -> Result<Prediction>;
+    fn predict(&self, input: &ReconstructionInput<'_>, model: &FieldModel, posterior: &Posterior)
+    -> Result<Prediction>;
 
     /// The field as well as the method can tell, with `num_samples` samples of it (0: none).
     ///
     /// # Errors
     /// Those of the network and of the linear algebra; `Unsupported` if samples are wanted and the method makes none.
-    fn reconstruct(&self, input: &ReconstructionInput<'_>, num_samples: usize) -> Result<Reconstruction>;
+    fn reconstruct(
+        &self,
+        input: &ReconstructionInput<'_>,
+        model: &FieldModel,
+        num_samples: usize,
+    ) -> Result<Reconstruction>;
 
     /// Standard deviation of the error of [`reconstruct`](Self::reconstruct), without its cost; `None` as long as there is
     /// no basis for one.
     ///
     /// # Errors
     /// Those of the linear algebra.
-    fn error_std(&self, input: &ReconstructionInput<'_>) -> Result<Option<Vec<f64>>>;
+    fn error_std(&self, input: &ReconstructionInput<'_>, model: &FieldModel) -> Result<Option<Vec<f64>>>;
 }
 
-/// A Gaussian field on the grid with a fitted level and spread: no network, any field.
+/// The method of a session whose prior is Gaussian, fitted or fixed; `None` for another prior.
+pub fn gaussian_method(prior: &SessionPrior) -> Option<Box<dyn Method>> {
+    match prior {
+        SessionPrior::Fitted(prior) => Some(Box::new(FittedMethod::new(prior.clone()))),
+        SessionPrior::Gaussian { .. } => Some(Box::new(GaussianMethod::of(prior)?)),
+        SessionPrior::Preset { .. } => None,
+    }
+}
+
+/// A Gaussian field of fixed first-order precision with a fitted level and spread: no network, any field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GaussianMethod {
     level: f64,
@@ -79,7 +250,7 @@ impl GaussianMethod {
             SessionPrior::Gaussian { level, residual_precision, graph_coupling } => {
                 Some(Self { level, residual_precision, graph_coupling })
             }
-            SessionPrior::Preset { .. } => None,
+            _ => None,
         }
     }
 
@@ -111,19 +282,26 @@ impl Method for GaussianMethod {
         Ok(None)
     }
 
-    fn precision(&self, context: &Context, _ensemble: Option<&PriorEnsemble>) -> Result<ResidualPrecision> {
-        let flat = vec![0.0; context.grid().num_nodes()];
-        let descriptor = GraphDescriptor { context, prior_mean: &flat, prior_std: &flat, num_measured: 0 };
+    fn model(&self, input: &ModelInput<'_>) -> Result<FieldModel> {
+        let flat = vec![0.0; input.context.grid().num_nodes()];
+        let descriptor =
+            GraphDescriptor { context: input.context, prior_mean: &flat, prior_std: &flat, num_measured: 0 };
         let conductances: Conductances = UniformGraph.predict(&descriptor)?;
-        ResidualPrecision::new(conductances, self.residual_precision, self.graph_coupling)
+        let precision = ResidualPrecision::new(conductances, self.residual_precision, self.graph_coupling)?;
+        Ok(FieldModel::plain(precision, input.observations))
     }
 
-    fn predict(&self, input: &ReconstructionInput<'_>) -> Result<Prediction> {
-        let Reconstruction { mean, std, .. } = self.reconstruct(input, 0)?;
-        Ok(Prediction { mean, std })
+    fn predict(&self, input: &ReconstructionInput<'_>, _: &FieldModel, _: &Posterior) -> Result<Prediction> {
+        let Reconstruction { mean, std, .. } = self.reconstructor(0).reconstruct(input)?;
+        Ok(Prediction { mean, std: std.map_or(PredictedStd::Unknown, PredictedStd::Map) })
     }
 
-    fn reconstruct(&self, input: &ReconstructionInput<'_>, num_samples: usize) -> Result<Reconstruction> {
+    fn reconstruct(
+        &self,
+        input: &ReconstructionInput<'_>,
+        _: &FieldModel,
+        num_samples: usize,
+    ) -> Result<Reconstruction> {
         let made = self.reconstructor(num_samples).reconstruct(input)?;
         if num_samples > 0 && made.samples.is_none() {
             let method = "gaussian (with fewer than two measurements)".into();
@@ -132,7 +310,7 @@ impl Method for GaussianMethod {
         Ok(made)
     }
 
-    fn error_std(&self, input: &ReconstructionInput<'_>) -> Result<Option<Vec<f64>>> {
-        Ok(self.reconstruct(input, 0)?.std)
+    fn error_std(&self, input: &ReconstructionInput<'_>, _: &FieldModel) -> Result<Option<Vec<f64>>> {
+        Ok(self.reconstructor(0).reconstruct(input)?.std)
     }
 }

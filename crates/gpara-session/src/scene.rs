@@ -23,6 +23,12 @@ pub struct Layers {
     pub importance: Option<Vec<f64>>,
     /// Cost of a measurement in each cell, > 0; 1 where `None`.
     pub cost: Option<Vec<f64>>,
+    /// A picture whose edges the field follows, luminance in 0 to 1.
+    pub guide: Option<Vec<f64>>,
+    /// Maps that a drift names.
+    pub channels: Vec<(String, Vec<f64>)>,
+    /// Maps of the field, in its unit, whose mean and differences are the prior.
+    pub maps: Vec<Vec<f64>>,
 }
 
 impl Layers {
@@ -33,6 +39,9 @@ impl Layers {
             ("forbidden cells", self.forbidden.as_ref().map(Vec::len)),
             ("importance", self.importance.as_ref().map(Vec::len)),
             ("cost", self.cost.as_ref().map(Vec::len)),
+            ("guide", self.guide.as_ref().map(Vec::len)),
+            ("map of the prior", self.maps.iter().map(Vec::len).find(|&len| len != grid.num_nodes())),
+            ("drift's map", self.channels.iter().map(|(_, map)| map.len()).find(|&len| len != grid.num_nodes())),
         ];
         match lengths.into_iter().find(|(_, length)| length.is_some_and(|length| length != grid.num_nodes())) {
             Some((name, length)) => Err(SessionError::LayerLength { name, found: length.unwrap_or(0), grid }.into()),
@@ -49,6 +58,9 @@ pub struct Scene {
     askable: Vec<bool>,
     importance: Option<Vec<f64>>,
     cost: Option<Vec<f64>>,
+    guide: Option<Vec<f64>>,
+    channels: Vec<(String, Vec<f64>)>,
+    maps: Vec<Vec<f64>>,
     context: OnceLock<Context>,
 }
 
@@ -87,8 +99,27 @@ impl Scene {
             let allowed = "at least one valid cell must have a weight > 0";
             return Err(SessionError::Setting { name: "importance", value: "0 everywhere".into(), allowed }.into());
         }
-        let (importance, cost) = (layers.importance.clone(), layers.cost.clone());
-        Ok(Self { valid, radio, askable, importance, cost, context: OnceLock::new() })
+        check_map(grid, "guide", layers.guide.as_deref(), "a picture's luminance lies in 0 to 1", |luminance| {
+            (0.0..=1.0).contains(&luminance)
+        })?;
+        for (_, map) in &layers.channels {
+            check_valid_cells(&valid, "drift's map", map)?;
+        }
+        layers.maps.iter().try_for_each(|map| check_valid_cells(&valid, "map of the prior", map))?;
+        let normalized = |map: &Vec<f64>| map.iter().map(|&value| settings.scale.normalized(value)).collect();
+        let scene = Self {
+            valid,
+            radio,
+            askable,
+            importance: layers.importance.clone(),
+            cost: layers.cost.clone(),
+            guide: layers.guide.clone(),
+            channels: layers.channels.clone(),
+            maps: layers.maps.iter().map(normalized).collect(),
+            context: OnceLock::new(),
+        };
+        settings.prior.check_maps(&scene)?;
+        Ok(scene)
     }
 
     /// The grid of the field.
@@ -119,6 +150,21 @@ impl Scene {
     /// Cost of a measurement in each cell.
     pub fn cost(&self) -> Option<&[f64]> {
         self.cost.as_deref()
+    }
+
+    /// The picture whose edges the field follows, luminance in 0 to 1.
+    pub fn guide(&self) -> Option<&[f64]> {
+        self.guide.as_deref()
+    }
+
+    /// A map that a drift names.
+    pub fn channel(&self, name: &str) -> Option<&[f64]> {
+        self.channels.iter().find(|(known, _)| known == name).map(|(_, map)| map.as_slice())
+    }
+
+    /// Maps of the field, normalised, whose mean and differences are the prior; none without such a prior.
+    pub fn maps(&self) -> &[Vec<f64>] {
+        &self.maps
     }
 
     /// The context with every channel that networks read; computed on first use.
@@ -161,6 +207,14 @@ fn radio_scene(settings: &Settings, layers: &Layers) -> Result<Option<RadioScene
             Err(SessionError::Setting { name, value, allowed: "1 or 2" }.into())
         }
     }
+}
+
+/// Such a map needs a number in every valid cell; elsewhere it is not looked at.
+fn check_valid_cells(valid: &ValidMask, name: &'static str, map: &[f64]) -> Result<()> {
+    let Some(node) = valid.nodes().find(|&node| !map[node].is_finite()) else { return Ok(()) };
+    let (row, col) = valid.grid().row_col(node);
+    let (value, allowed) = (map[node], "it must be finite in every valid cell");
+    Err(SessionError::LayerValue { name, value, row, col, allowed }.into())
 }
 
 fn check_map(

@@ -1,11 +1,14 @@
 //! What a session is told once, at its beginning.
 
 use gpara::{Grid, Result, SeedTree};
+use gpara_tasks::geo::{Affine, Crs, Georeference};
 use gpara_tasks::radio::{GAIN_FLOOR_DB, GAIN_RANGE_DB};
 use serde::{Deserialize, Serialize};
 
 use crate::error::SessionError;
+use crate::fitted::{DriftTerm, FittedPrior, check_terms};
 use crate::scale::Scale;
+use crate::scene::Scene;
 
 /// The settings of a session, stored in its file as one JSON object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,6 +34,26 @@ pub struct Settings {
     pub seed: u64,
     /// What is assumed of the field before it is measured.
     pub prior: SessionPrior,
+    /// The grid's place in the world; `None` counts in cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+}
+
+/// The place of a grid in the world.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// `x_origin, x_per_col, x_per_row, y_origin, y_per_col, y_per_row`, as GDAL's geotransform.
+    pub geotransform: [f64; 6],
+    /// The coordinate reference system, e.g. `EPSG:32632`, if it is known.
+    pub crs: Option<String>,
+}
+
+impl From<Georeference> for Place {
+    fn from(place: Georeference) -> Self {
+        let crs = place.crs().map(|crs| crs.to_string());
+        Self { geotransform: place.affine().coefficients(), crs }
+    }
 }
 
 /// The kind of a scene.
@@ -54,7 +77,9 @@ pub enum Task {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SessionPrior {
-    /// A Gaussian field on the grid; its level and the scale of its spread are fitted to the measurements.
+    /// A Gaussian field whose drift, range, spread and nugget are fitted to the measurements.
+    Fitted(FittedPrior),
+    /// A Gaussian field of fixed first-order precision; its level and the scale of its spread are fitted to the measurements.
     Gaussian {
         /// Normalised level as long as nothing is measured.
         level: f64,
@@ -75,13 +100,62 @@ pub enum SessionPrior {
 impl SessionPrior {
     /// The Gaussian prior of the preset `gaussian`, level in the middle of the range.
     pub const GAUSSIAN: Self = Self::Gaussian { level: 0.0, residual_precision: 1e-3, graph_coupling: 1.0 };
+
+    /// Checks the numbers.
+    fn check(&self) -> Result<()> {
+        let refused =
+            |name, value: f64, allowed| Err(SessionError::Setting { name, value: value.to_string(), allowed }.into());
+        match self {
+            Self::Fitted(prior) => {
+                if let Some(scale) = prior.guide_scale.filter(|scale| !(scale.is_finite() && *scale > 0.0)) {
+                    return refused("guide-scale", scale, "a finite number > 0");
+                }
+                check_terms(&prior.drift)
+            }
+            Self::Gaussian { level, residual_precision, graph_coupling } => {
+                if !level.is_finite() {
+                    return refused("level", *level, "a finite number");
+                }
+                for (name, value) in [("residual_precision", *residual_precision), ("graph_coupling", *graph_coupling)]
+                {
+                    if !(value.is_finite() && value > 0.0) {
+                        return refused(name, value, "a finite number > 0");
+                    }
+                }
+                Ok(())
+            }
+            Self::Preset { .. } => Ok(()),
+        }
+    }
+
+    /// Checks that the scene holds the maps that the prior names.
+    pub(crate) fn check_maps(&self, scene: &Scene) -> Result<()> {
+        let Self::Fitted(prior) = self else { return Ok(()) };
+        let expected = prior.maps.as_ref().map_or(0, |maps| maps.count);
+        if expected != scene.maps().len() {
+            let (name, value) = ("prior", format!("{} maps", scene.maps().len()));
+            return Err(
+                SessionError::Setting { name, value, allowed: "as many maps as the prior was made from" }.into()
+            );
+        }
+        for term in &prior.drift {
+            if let DriftTerm::Channel { name } = term
+                && scene.channel(name).is_none()
+            {
+                let (setting, value) = ("drift", term.label());
+                let allowed = "a map that the session holds";
+                return Err(SessionError::Setting { name: setting, value, allowed }.into());
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Share of the valid cells that is measured where no budget is given; the paper's 491 of 128 x 128.
 const DEFAULT_SHARE: f64 = 0.03;
 
 impl Settings {
-    /// A field of any kind with a Gaussian prior: values in `scale`, a budget of 3 % of the cells, exact measurements.
+    /// A field of any kind with a fitted Gaussian prior: values in `scale`, a budget of 3 % of the cells, exact measurements.
     pub fn field(grid: Grid, scale: Scale) -> Self {
         Self {
             task: Task::Field,
@@ -93,7 +167,8 @@ impl Settings {
             min_distance: 0.0,
             stop_at: None,
             seed: 0,
-            prior: SessionPrior::GAUSSIAN,
+            prior: SessionPrior::Fitted(FittedPrior::default()),
+            place: None,
         }
     }
 
@@ -108,6 +183,16 @@ impl Settings {
     /// `InvalidInput` for an empty or far too large grid.
     pub fn grid(&self) -> Result<Grid> {
         Grid::new(self.rows, self.cols)
+    }
+
+    /// The grid's place in the world; in cells where none is declared.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the transform has no inverse or the system is unknown.
+    pub fn georeference(&self) -> Result<Georeference> {
+        let Some(place) = &self.place else { return Ok(Georeference::CELLS) };
+        let crs = place.crs.as_deref().map(str::parse::<Crs>).transpose()?;
+        Ok(Georeference::new(Affine::new(place.geotransform)?, crs))
     }
 
     /// The root of the session's randomness.
@@ -141,17 +226,8 @@ impl Settings {
         if let Some(target) = self.stop_at.filter(|target| !(target.is_finite() && *target > 0.0)) {
             return refused("stop-at", target.to_string(), "a finite number > 0");
         }
-        if let SessionPrior::Gaussian { level, residual_precision, graph_coupling } = self.prior {
-            if !level.is_finite() {
-                return refused("level", level.to_string(), "a finite number");
-            }
-            for (name, value) in [("residual_precision", residual_precision), ("graph_coupling", graph_coupling)] {
-                if !(value.is_finite() && value > 0.0) {
-                    return refused(name, value.to_string(), "a finite number > 0");
-                }
-            }
-        }
-        Ok(())
+        self.georeference()?;
+        self.prior.check()
     }
 }
 

@@ -65,13 +65,19 @@ impl State {
         self.observations.contains(node) || self.pending.binary_search(&node).is_ok() || self.failed.contains(&node)
     }
 
-    /// The measurements as they will be once the pending nodes are measured at `mean`: the covariance does not depend on
-    /// those values.
+    /// Measurements, as a model sees them, as they will be once the pending nodes are measured at `mean`: the covariance does
+    /// not depend on those values.
     ///
     /// # Errors
     /// None for pending nodes of a checked state and a finite mean.
-    pub fn with_pending(&self, valid: &ValidMask, mean: &[f64], noise_std: f64) -> Result<Observations> {
-        let mut observations = self.observations.clone();
+    pub fn with_pending(
+        &self,
+        valid: &ValidMask,
+        seen: &Observations,
+        mean: &[f64],
+        noise_std: f64,
+    ) -> Result<Observations> {
+        let mut observations = seen.clone();
         let assumed: Vec<Observation> =
             self.pending.iter().map(|&node| Observation { node, value: mean[node], noise_std }).collect();
         observations.add(valid, &assumed)?;

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_with_both_numbers_and_a_hint() {
+    fn users_32_what_does_not_fit_is_refused_with_both_numbers_and_a_hint() {
         check_against("a test", 5 << 20, 5 << 20, "shrink it").unwrap();
         let error = check_against("a test", 6 << 20, 5 << 20, "shrink it").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutOfMemory);

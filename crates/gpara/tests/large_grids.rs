@@ -103,7 +103,7 @@ fn tolerance_relative_to_the_right_hand_side_passes_at_once_ours_does_not() {
 }
 
 #[test]
-fn stalled_iterations_fall_back_to_the_direct_solve_and_say_so() {
+fn users_31_stalled_iterations_fall_back_to_the_direct_solve_and_say_so() {
     let Scene { posterior, .. } = scene(30, 30, 0.0625);
     let prediction = vec![0.25; 900];
     let (exact, _) = posterior.mean_correction(&prediction, MeanSolver::Exact).unwrap();

@@ -115,7 +115,7 @@ fn measuring_beats_the_prior_and_active_beats_random() {
 }
 
 #[test]
-fn threads_and_chunks_do_not_change_a_bit_of_stage_one_and_two() {
+fn users_27_threads_and_chunks_do_not_change_a_bit_of_stage_one_and_two() {
     let world = world();
     let run = |threads: usize, max_states: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -139,7 +139,7 @@ fn threads_and_chunks_do_not_change_a_bit_of_stage_one_and_two() {
 }
 
 #[test]
-fn sample_k_is_the_same_in_ensembles_of_1_4_and_8() {
+fn users_27_sample_k_is_the_same_in_ensembles_of_1_4_and_8() {
     let world = world();
     let none = Observations::none(world.context.grid());
     let draw = |size, max_states| {
@@ -192,7 +192,7 @@ impl Denoiser for Broken {
 }
 
 #[test]
-fn nan_of_a_denoiser_stops_with_the_timestep() {
+fn users_28_nan_of_a_denoiser_stops_with_the_timestep() {
     let world = world();
     let none = Observations::none(world.context.grid());
     let error = sample_prior(&Broken, &world.context, &none, &sampler(4), 2, SeedTree::new(0)).unwrap_err();

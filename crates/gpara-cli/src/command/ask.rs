@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use gpara_session::{Answer, AskRequest, Campaign};
+use gpara_tasks::geo::{Georeference, Projection};
 use serde_json::{Value, json};
 
 use crate::console::Console;
@@ -18,7 +19,7 @@ use crate::session_method::method_of;
   gpara ask S.gpara -n 8 > points.csv
   gpara ask S.gpara -n 20 --route --from 0,0 --format geojson
 
-The points go to stdout as CSV: row, col (0-based cells), x, y (centre of the cell), score, the expected drop of the
+The points go to stdout as CSV: row, col (0-based cells), x, y (centre of the cell), lat, lon (with --crs), score, the expected drop of the
 weighted risk, and what is predicted for the cell. Measure them, then `gpara tell`.")]
 pub(crate) struct AskArguments {
     /// The session
@@ -57,10 +58,11 @@ pub(crate) fn run(arguments: &AskArguments, console: Console) -> Outcome {
     let method = method_of(campaign.settings())?;
     let route_from = arguments.from.filter(|_| arguments.route).map(|cell| (cell.row, cell.col));
     let request = AskRequest { count: arguments.count, cost_budget: arguments.cost_budget, route_from };
-    let answer = campaign.ask(&*method, &request)?;
-    if answer.drawn {
-        console.log("note: the prior was drawn and is kept in the session; further asks are quick");
+    if campaign.must_draw(&*method)? {
+        console.log("the prior's samples are drawn first, which takes some seconds and happens once ...");
     }
+    let answer = campaign.ask(&*method, &request)?;
+    let places = Places::new(&campaign)?;
     if answer.ask.points.len() < arguments.count {
         let found = answer.ask.points.len();
         console
@@ -71,49 +73,77 @@ pub(crate) fn run(arguments: &AskArguments, console: Console) -> Outcome {
     }
     let format = if console.json { PointFormat::Json } else { arguments.format };
     console.data(&match format {
-        PointFormat::Csv => csv(&answer),
-        PointFormat::Json => format!("{:#}\n", object(&answer)),
-        PointFormat::Geojson => format!("{:#}\n", geojson(&answer)),
+        PointFormat::Csv => csv(&answer, &places)?,
+        PointFormat::Json => format!("{:#}\n", object(&answer, &places)?),
+        PointFormat::Geojson => format!("{:#}\n", geojson(&answer, &places)?),
     });
     Ok(())
 }
 
-fn csv(answer: &Answer) -> String {
-    let mut text = String::from("row,col,x,y,score,expected_risk_drop,predicted,predicted_std\n");
+/// Where cells lie in the world.
+struct Places {
+    georeference: Georeference,
+    projection: Option<Projection>,
+}
+
+impl Places {
+    fn new(campaign: &Campaign) -> Outcome<Self> {
+        let georeference = campaign.settings().georeference()?;
+        let projection = georeference.crs().map(|_| georeference.projection()).transpose()?;
+        Ok(Self { georeference, projection })
+    }
+
+    /// x and y of a cell's centre, and its latitude and longitude if the coordinate system is known.
+    fn of(&self, row: usize, col: usize) -> Outcome<(f64, f64, Option<(f64, f64)>)> {
+        let (x, y) = self.georeference.centre(row, col);
+        let degrees = self.projection.as_ref().map(|projection| projection.unproject(x, y)).transpose()?;
+        Ok((x, y, degrees))
+    }
+}
+
+fn csv(answer: &Answer, places: &Places) -> Outcome<String> {
+    let degrees = if places.projection.is_some() { "lat,lon," } else { "" };
+    let mut text = format!("row,col,x,y,{degrees}score,expected_risk_drop,predicted,predicted_std\n");
     for point in &answer.ask.points {
-        let (x, y) = (point.col as f64 + 0.5, point.row as f64 + 0.5);
+        let (x, y, degrees) = places.of(point.row, point.col)?;
+        let degrees = degrees.map_or(String::new(), |(lat, lon)| format!("{lat:.8},{lon:.8},"));
         let predicted = point.predicted.map_or(",".to_string(), |(mean, std)| format!("{mean:.4},{std:.4}"));
         writeln!(
             text,
-            "{},{},{x},{y},{:.6},{:.6e},{predicted}",
+            "{},{},{x},{y},{degrees}{:.6},{:.6e},{predicted}",
             point.row, point.col, point.score, point.expected_risk_drop
         )
         .expect("writing to a String succeeds");
     }
-    text
+    Ok(text)
 }
 
-fn properties(answer: &Answer) -> Vec<Value> {
+fn properties(answer: &Answer, places: &Places) -> Outcome<Vec<Value>> {
     let points = answer.ask.points.iter().enumerate();
     points
         .map(|(order, point)| {
-            json!({
+            let (x, y, degrees) = places.of(point.row, point.col)?;
+            let mut properties = json!({
                 "order": order,
                 "row": point.row,
                 "col": point.col,
-                "x": point.col as f64 + 0.5,
-                "y": point.row as f64 + 0.5,
+                "x": x,
+                "y": y,
                 "score": point.score,
                 "expected_risk_drop": point.expected_risk_drop,
                 "predicted": point.predicted.map(|predicted| predicted.0),
                 "predicted_std": point.predicted.map(|predicted| predicted.1),
-            })
+            });
+            if let Some((lat, lon)) = degrees {
+                (properties["lat"], properties["lon"]) = (json!(lat), json!(lon));
+            }
+            Ok(properties)
         })
         .collect()
 }
 
-fn object(answer: &Answer) -> Value {
-    json!({
+fn object(answer: &Answer, places: &Places) -> Outcome<Value> {
+    Ok(json!({
         "ask": answer.ask.id,
         "num_observed": answer.ask.num_observed,
         "risk": answer.ask.risk,
@@ -121,18 +151,18 @@ fn object(answer: &Answer) -> Value {
         "prior_drawn": answer.drawn,
         "cost": answer.cost,
         "route_length": answer.ask.route_length,
-        "points": properties(answer),
-    })
+        "points": properties(answer, places)?,
+    }))
 }
 
-fn geojson(answer: &Answer) -> Value {
-    let features: Vec<Value> = properties(answer)
-        .into_iter()
-        .map(|properties| {
-            let place = [properties["x"].clone(), properties["y"].clone()];
-            let geometry = json!({ "type": "Point", "coordinates": place });
-            json!({ "type": "Feature", "geometry": geometry, "properties": properties })
-        })
-        .collect();
-    json!({ "type": "FeatureCollection", "features": features })
+/// GeoJSON holds degrees by definition; without a coordinate system it can only hold x and y.
+fn geojson(answer: &Answer, places: &Places) -> Outcome<Value> {
+    let feature = |properties: Value| {
+        let (first, second) = if properties.get("lon").is_some() { ("lon", "lat") } else { ("x", "y") };
+        let place = [properties[first].clone(), properties[second].clone()];
+        let geometry = json!({ "type": "Point", "coordinates": place });
+        json!({ "type": "Feature", "geometry": geometry, "properties": properties })
+    };
+    let features: Vec<Value> = properties(answer, places)?.into_iter().map(feature).collect();
+    Ok(json!({ "type": "FeatureCollection", "features": features }))
 }

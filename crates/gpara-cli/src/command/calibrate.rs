@@ -93,6 +93,7 @@ pub(crate) fn run(arguments: &CalibrateArguments, console: Console) -> Outcome {
         first: Some(arguments.limit),
         window: None,
         noise_std: None,
+        disturbance: crate::evaluation::Disturbance::default(),
     };
     let task = Task { name: eval_task.name(), invalid_value: eval_task.invalid_value() };
     let mut errors = Errors::default();

@@ -4,16 +4,18 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use gpara::Grid;
-use gpara_session::{InputFile, Layers, Scale, Scene, SessionFile, SessionPrior, Settings, Task, default_budget};
+use gpara_session::{
+    FittedPrior, InputFile, Layers, Scale, Scene, SessionFile, SessionPrior, Settings, Task, default_budget,
+};
 use gpara_tasks::field::{Field, MaskFile, MaskUse};
 use gpara_tasks::points::read_cells;
 use serde_json::json;
 
+use super::new_place::{Like, PlaceArguments};
+use super::new_prior::PriorArguments;
 use crate::console::Console;
 use crate::failure::{Failure, Outcome};
-use crate::preset::Preset;
 use crate::quantity::{Cell, Quantity, Region, Size};
-use crate::session_method::prior_of;
 
 /// Begin a session: a field to measure, kept in one file
 ///
@@ -22,7 +24,8 @@ use crate::session_method::prior_of;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   gpara new S.gpara --task radio --buildings city.png --tx 120,88 --sigma 1dB
-  gpara new S.gpara --grid 100x130 --prior gaussian --range=-120,-60 --unit dBm --sigma 2dBm --budget 200")]
+  gpara new S.gpara --grid 100x130 --prior gaussian --range=-120,-60 --unit dBm --sigma 2dB --budget 200
+  gpara new S.gpara --like ground.tif --prior gaussian --drift constant,log-distance=40:60,channel=ground.tif --robust student-t")]
 pub(crate) struct NewArguments {
     /// The file to make
     session: PathBuf,
@@ -53,12 +56,10 @@ pub(crate) struct NewArguments {
     /// Marked cells of --field-mask and --valid are not part of the field
     #[arg(long)]
     invert_mask: bool,
-    /// Prior: gaussian needs no network [default: gaussian, or the preset's]
-    #[arg(long, conflicts_with = "preset")]
-    prior: Option<PriorName>,
-    /// Settings of the method: best or gaussian [default: best for radio]
-    #[arg(long)]
-    preset: Option<String>,
+    #[command(flatten)]
+    place: PlaceArguments,
+    #[command(flatten)]
+    prior: PriorArguments,
     /// Values the field may take, LOW,HIGH [default: -1,1; radio: -147,-47.84]
     #[arg(long, allow_hyphen_values = true, value_delimiter = ',', num_args = 1)]
     range: Vec<f64>,
@@ -105,21 +106,24 @@ enum TaskName {
     Field,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PriorName {
-    /// A Gaussian field with a fitted level
-    Gaussian,
-}
-
 /// Runs the command.
 pub(crate) fn run(arguments: &NewArguments, console: Console) -> Outcome {
     let mut inputs = Inputs { files: Vec::new(), warnings: Vec::new() };
+    // Before any work, drawing maps above all.
+    if arguments.session.exists() {
+        return Err(Failure::input(
+            format!("`{}` exists already", arguments.session.display()),
+            "a session is never overwritten: choose another name, or remove the file yourself",
+        ));
+    }
     let mut layers = Layers::default();
-    let (task, grid) = scene(arguments, &mut layers, &mut inputs)?;
+    let like = arguments.place.like()?;
+    let (task, grid) = scene(arguments, like.as_ref(), &mut layers, &mut inputs)?;
     fill_layers(arguments, grid, &mut layers, &mut inputs)?;
-    let scale = scale(arguments, &task)?;
-    let sigma = arguments.sigma.in_unit("sigma", &scale.unit)?;
-    let stop_at = arguments.stop_at.as_ref().map(|target| target.in_unit("stop-at", &scale.unit)).transpose()?;
+    let scale = scale(arguments, &task, like.as_ref())?;
+    let sigma = arguments.sigma.difference_in_unit("sigma", &scale.unit)?;
+    let stop_at =
+        arguments.stop_at.as_ref().map(|target| target.difference_in_unit("stop-at", &scale.unit)).transpose()?;
     let mut settings = Settings {
         task,
         rows: grid.rows(),
@@ -130,8 +134,12 @@ pub(crate) fn run(arguments: &NewArguments, console: Console) -> Outcome {
         min_distance: arguments.min_distance,
         stop_at,
         seed: arguments.seed,
-        prior: prior(arguments, &layers)?,
+        prior: SessionPrior::Fitted(FittedPrior::default()),
+        place: arguments.place.place(like.as_ref())?,
     };
+    let prior = arguments.prior.prior(grid, &mut layers, &mut inputs)?;
+    settings.prior = prior;
+    arguments.prior.draw_maps(&mut settings, &mut layers, &mut inputs, console)?;
     let num_valid = Scene::new(&settings, &layers)?.valid().num_valid();
     settings.budget = arguments.budget.unwrap_or_else(|| default_budget(num_valid));
     SessionFile::create(&arguments.session, &settings, &layers, &inputs.files)?;
@@ -160,13 +168,13 @@ pub(crate) fn run(arguments: &NewArguments, console: Console) -> Outcome {
 }
 
 /// Files as they were read, to be kept in the session.
-struct Inputs {
-    files: Vec<InputFile>,
+pub(super) struct Inputs {
+    pub(super) files: Vec<InputFile>,
     warnings: Vec<String>,
 }
 
 impl Inputs {
-    fn keep(&mut self, role: &str, path: &Path) -> Outcome {
+    pub(super) fn keep(&mut self, role: &str, path: &Path) -> Outcome {
         let hint = format!("--{role} names a file");
         let content = std::fs::read(path).map_err(|error| Failure::file("read", path, &error, hint))?;
         self.files.push(InputFile { role: role.to_string(), path: path.to_path_buf(), content });
@@ -180,7 +188,7 @@ impl Inputs {
         Ok(mask)
     }
 
-    fn map(&mut self, role: &str, path: &Path, grid: Grid) -> Outcome<Vec<f64>> {
+    pub(super) fn map(&mut self, role: &str, path: &Path, grid: Grid) -> Outcome<Vec<f64>> {
         self.keep(role, path)?;
         let field = Field::read(path, None).map_err(|error| Failure::from(error).within(format!("--{role}")))?;
         check_size(role, field.grid(), grid)?;
@@ -188,7 +196,7 @@ impl Inputs {
     }
 }
 
-fn check_size(role: &str, found: Grid, grid: Grid) -> Outcome {
+pub(super) fn check_size(role: &str, found: Grid, grid: Grid) -> Outcome {
     if found == grid {
         return Ok(());
     }
@@ -196,7 +204,12 @@ fn check_size(role: &str, found: Grid, grid: Grid) -> Outcome {
 }
 
 /// The task and the grid of the field.
-fn scene(arguments: &NewArguments, layers: &mut Layers, inputs: &mut Inputs) -> Outcome<(Task, Grid)> {
+fn scene(
+    arguments: &NewArguments,
+    like: Option<&Like>,
+    layers: &mut Layers,
+    inputs: &mut Inputs,
+) -> Outcome<(Task, Grid)> {
     let radio = arguments.task == Some(TaskName::Radio) || (arguments.task.is_none() && arguments.buildings.is_some());
     if radio {
         let missing = |flag: &str| {
@@ -222,10 +235,13 @@ fn scene(arguments: &NewArguments, layers: &mut Layers, inputs: &mut Inputs) -> 
     if let Some(size) = arguments.grid {
         return Ok((Task::Field, Grid::new(size.rows, size.cols)?));
     }
+    if let Some(like) = like {
+        return Ok((Task::Field, like.grid));
+    }
     let Some(path) = &arguments.field_mask else {
         return Err(Failure::input(
             "the field's size is missing",
-            "give --grid ROWSxCOLS, --field-mask MASK, or --task radio with --buildings and --tx",
+            "give --grid ROWSxCOLS, --like MAP.tif, --field-mask MASK, or --task radio with --buildings and --tx",
         ));
     };
     let (use_as, flag) = mask_use(arguments);
@@ -289,29 +305,16 @@ fn region_weights(regions: &[Region], grid: Grid) -> Outcome<Vec<f64>> {
     Ok(weights)
 }
 
-fn scale(arguments: &NewArguments, task: &Task) -> Outcome<Scale> {
+fn scale(arguments: &NewArguments, task: &Task, like: Option<&Like>) -> Outcome<Scale> {
     let own = match task {
         Task::Radio { .. } => Settings::radio_scale(),
         Task::Field => Scale::new(-1.0, 1.0, "")?,
     };
-    let unit = arguments.unit.clone().unwrap_or_else(|| own.unit.clone());
+    let of_file = like.and_then(|like| like.unit.clone());
+    let unit = arguments.unit.clone().or(of_file).unwrap_or_else(|| own.unit.clone());
     match arguments.range[..] {
         [] => Ok(Scale { unit, ..own }),
         [low, high] => Ok(Scale::new(low, high, &unit)?),
         _ => Err(Failure::input("--range takes two numbers", "e.g. --range=-120,-60")),
-    }
-}
-
-fn prior(arguments: &NewArguments, layers: &Layers) -> Outcome<SessionPrior> {
-    let radio = layers.buildings.is_some();
-    match (&arguments.preset, arguments.prior) {
-        (Some(name), _) if !radio && name != "gaussian" => Err(Failure::input(
-            format!("preset `{name}` needs a radio scene, this session has none"),
-            "`--prior gaussian` takes any field",
-        )),
-        (Some(name), _) => prior_of(&Preset::embedded(name)?),
-        (None, Some(PriorName::Gaussian)) => Ok(SessionPrior::GAUSSIAN),
-        (None, None) if radio => prior_of(&Preset::embedded("best")?),
-        (None, None) => Ok(SessionPrior::GAUSSIAN),
     }
 }

@@ -63,6 +63,9 @@ pub(crate) fn run(arguments: &ReconstructArguments, console: Console) -> Outcome
             "largest_misfit": estimate.largest_misfit.map(|misfit| json!({
                 "row": misfit.row, "col": misfit.col, "size": misfit.size,
             })),
+            "fitted": estimate.parameters.iter().map(|&(name, value)| (name.to_string(), json!(value)))
+                .collect::<serde_json::Map<_, _>>(),
+            "outliers": estimate.outliers.iter().map(|(row, col)| json!({ "row": row, "col": col })).collect::<Vec<_>>(),
             "files": outputs.iter().map(|(path, hash)| json!({ "file": path.display().to_string(), "sha256": hash }))
                 .collect::<Vec<_>>(),
         });
@@ -72,6 +75,9 @@ pub(crate) fn run(arguments: &ReconstructArguments, console: Console) -> Outcome
     for (path, _) in &outputs {
         console.log(&format!("wrote {}", path.display()));
     }
+    if let Some(text) = fitted(&estimate, unit) {
+        console.log(&text);
+    }
     if let Some(misfit) = estimate.largest_misfit {
         console.log(&format!(
             "largest |estimate - value| at a measured cell: {:.3e} {unit} (row {}, col {})",
@@ -79,6 +85,22 @@ pub(crate) fn run(arguments: &ReconstructArguments, console: Console) -> Outcome
         ));
     }
     Ok(())
+}
+
+/// What a method fitted, in words; `None` if it fits nothing.
+pub(super) fn fitted(estimate: &Estimate, unit: &str) -> Option<String> {
+    let of = |wanted: &str| estimate.parameters.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
+    let (range, spread, nugget) = (of("range")?, of("spread")?, of("nugget")?);
+    let mut text = format!("fitted: range {range:.1} cells, spread {spread:.3} {unit}, nugget {nugget:.3} {unit}");
+    if let Some(count) = of("outliers") {
+        text.push_str(&format!(", {count:.0} outliers"));
+        let cells: Vec<String> =
+            estimate.outliers.iter().take(8).map(|(row, col)| format!("row {row} col {col}")).collect();
+        if !cells.is_empty() {
+            text.push_str(&format!(" ({}{})", cells.join(", "), if count > 8.0 { ", ..." } else { "" }));
+        }
+    }
+    Some(text)
 }
 
 /// Writes what was wanted, and gives each file with its hash.
@@ -90,7 +112,9 @@ fn write(
     let valid = campaign.valid();
     // A unit that files have no name for stays without one.
     let unit = campaign.settings().scale.unit.parse::<Unit>().unwrap_or_default();
-    let map = |values, unit| MapOutput { valid, values, unit, georeference: None };
+    let settings = campaign.settings();
+    let georeference = settings.place.is_some().then(|| settings.georeference()).transpose()?;
+    let map = |values, unit| MapOutput { valid, values, unit, georeference };
     let mut maps = vec![(arguments.out.as_path(), map(&estimate.mean, unit))];
     if let Some(path) = &arguments.std {
         let std = estimate.std.as_ref().ok_or_else(|| {

@@ -187,6 +187,7 @@ fn remarks(method: &dyn Method, estimate: &Estimate, unit: &str) -> Vec<String> 
         ],
     };
     let mut remarks: Vec<String> = remarks.iter().copied().map(String::from).collect();
+    remarks.extend(super::reconstruct::fitted(estimate, unit).map(|text| format!("{text}.")));
     if let Some(misfit) = estimate.largest_misfit {
         remarks.push(format!(
             "Largest |estimate - value| at a measured cell: {:.3e} {unit} (row {}, col {}).",

@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &StatusArguments, console: Console) -> Outcome {
     let mut campaign = Campaign::open_read_only(&arguments.session)?;
     let mut status = campaign.status()?;
     let unit = campaign.settings().scale.unit.clone();
-    let stop_at = arguments.stop_at.as_ref().map(|target| target.in_unit("stop-at", &unit)).transpose()?;
+    let stop_at = arguments.stop_at.as_ref().map(|target| target.difference_in_unit("stop-at", &unit)).transpose()?;
     if !arguments.no_forecast {
         let method = method_of(campaign.settings())?;
         status.forecast = Some(campaign.forecast(&*method, stop_at)?);

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gpara_session::{Campaign, NewMeasurement, NewTell};
-use gpara_tasks::points::read_points;
+use gpara_tasks::points::PointReader;
 use serde_json::json;
 
+use super::import::{NamedColumn, columns};
 use crate::console::Console;
 use crate::failure::{Failure, Outcome};
 use crate::quantity::Quantity;
@@ -18,13 +19,17 @@ use crate::quantity::Quantity;
   gpara tell S.gpara --row 12 --col 40 --value=-93.5 --sigma 1dB
   gpara tell S.gpara --row 12 --col 40 --failed
 
-A CSV is read by the names in its first line: value, and row, col (or x, y), and sigma if there is one.")]
+A CSV is read by the names in its first line: value, and row, col (or x, y, or lat, lon in a session with a coordinate
+system), and sigma if there is one. Parquet and GeoJSON are read too.")]
 pub(crate) struct TellArguments {
     /// The session
     session: PathBuf,
     /// Measurements as CSV
     #[arg(conflicts_with_all = ["row", "col", "value", "sigma", "failed"])]
     points: Option<PathBuf>,
+    /// ROLE=NAME where the file's header has another name: value, sigma, row, col, x, y, lat, lon; may be repeated
+    #[arg(long, requires = "points")]
+    column: Vec<NamedColumn>,
     /// Row of the cell
     #[arg(long, requires = "col")]
     row: Option<usize>,
@@ -59,7 +64,7 @@ pub(crate) fn run(arguments: &TellArguments, console: Console) -> Outcome {
         return Ok(());
     }
     let tell = match &arguments.points {
-        Some(path) => from_file(path, arguments.skip_invalid, &campaign, console)?,
+        Some(path) => from_file(path, arguments, &campaign, console)?,
         None => from_arguments(arguments, &campaign)?,
     };
     let told = campaign.tell(&tell)?;
@@ -87,8 +92,10 @@ pub(crate) fn run(arguments: &TellArguments, console: Console) -> Outcome {
     Ok(())
 }
 
-fn from_file(path: &Path, skip_invalid: bool, campaign: &Campaign, console: Console) -> Outcome<NewTell> {
-    let rows = read_points(path, campaign.valid())?;
+fn from_file(path: &Path, arguments: &TellArguments, campaign: &Campaign, console: Console) -> Outcome<NewTell> {
+    let skip_invalid = arguments.skip_invalid;
+    let reader = PointReader::new(campaign.valid()).georeference(campaign.settings().georeference()?);
+    let rows = reader.columns(columns(&arguments.column)).read(path)?;
     let (mut num_skipped, grid) = (0, campaign.scene().grid());
     if skip_invalid {
         num_skipped = rows.refused.len();
@@ -126,7 +133,7 @@ fn from_arguments(arguments: &TellArguments, campaign: &Campaign) -> Outcome<New
     };
     let unit = &campaign.settings().scale.unit;
     let value = value.in_unit("value", unit)?;
-    let sigma = arguments.sigma.as_ref().map(|sigma| sigma.in_unit("sigma", unit)).transpose()?;
+    let sigma = arguments.sigma.as_ref().map(|sigma| sigma.difference_in_unit("sigma", unit)).transpose()?;
     let measurements = vec![NewMeasurement { line: None, row, col, value, sigma }];
     Ok(NewTell { source: "arguments".to_string(), num_skipped: 0, measurements })
 }

@@ -11,6 +11,7 @@ mod preset_method;
 
 pub(crate) use config::{DataConfig, EvalConfig, Part};
 pub(crate) use data::load_scenes;
+pub(crate) use disturbance::Disturbance;
 pub(crate) use networks::SourcedNetworks;
 pub(crate) use overrides::Override;
 pub(crate) use page::{Page, failures, summary_json};

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::program::gpara;
 
 #[test]
-fn every_gpara_command_of_the_readme_works() {
+fn users_34_every_gpara_command_of_the_readme_works() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
     let commands: Vec<&str> = readme.lines().filter_map(|line| line.strip_prefix("cargo run --release -- ")).collect();
@@ -14,10 +14,14 @@ fn every_gpara_command_of_the_readme_works() {
     let folder = tempfile::tempdir().unwrap();
     let configs = folder.path().join("configs");
     copy(&root.join("configs"), &configs);
+    let data = "crates/gpara-tasks/data";
+    copy(&root.join(data), &folder.path().join(data));
     for command in commands {
         gpara(folder.path(), command).success();
     }
-    assert!(folder.path().join("out/demo_radio/report.html").exists(), "the README says where the report is");
+    for written in ["out/demo_radio/report.html", "city.html", "room.png", "drive.tif"] {
+        assert!(folder.path().join(written).exists(), "the README says that there is `{written}`");
+    }
 }
 
 /// Copies a folder and what is in it.

@@ -36,8 +36,9 @@ fn report_is_one_offline_page_with_every_part() {
         "leave-one-out",
         "when it was asked for",
         "8 values from told.csv",
-        "prior.graph_coupling",
-        "gaussian 1, level 0",
+        "prior.drift",
+        "gaussian, fitted 1, drift constant",
+        "fitted: range",
         "map.npy",
         "target of 2 dBm",
     ] {

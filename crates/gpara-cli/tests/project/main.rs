@@ -4,6 +4,7 @@
 
 mod architecture;
 mod equations;
+mod portable;
 mod readme;
 mod results;
 

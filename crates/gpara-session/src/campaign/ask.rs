@@ -7,7 +7,7 @@ use gpara::Result;
 use super::Campaign;
 use crate::choice::{Choice, ChoiceInput, Limits, choose};
 use crate::error::SessionError;
-use crate::method::{Method, Prediction};
+use crate::method::Method;
 use crate::route::{distances, order};
 use crate::state::{State, checked_node};
 use crate::store::{AskRecord, AskedPoint};
@@ -76,14 +76,21 @@ impl Campaign {
             return Err(SessionError::BudgetSpent { budget: settings.budget }.into());
         }
         let prepared = self.prepared();
-        let noise_std = settings.noise_std(settings.sigma);
-        let prediction = method.predict(&self.reconstruction_input(&prepared.context, &state))?;
-        let observations = state.with_pending(self.valid(), &prediction.mean, noise_std)?;
+        let model = self.model(method, &state)?;
+        let noise_std = settings.noise_std(settings.sigma).hypot(model.nugget_std);
+        let posterior = model.posterior()?;
+        let prediction = method.predict(&self.reconstruction_input(&prepared.context, &model), &model, &posterior)?;
+        let with_pending = match state.pending.is_empty() {
+            true => None,
+            false => {
+                let seen = state.with_pending(self.valid(), &model.observations, &prediction.mean, noise_std)?;
+                Some(model.posterior_of(&seen)?)
+            }
+        };
         let candidates = self.candidates(&state, request)?;
         let input = ChoiceInput {
             context: &prepared.context,
-            precision: &prepared.precision,
-            observations: &observations,
+            posterior: with_pending.as_ref().unwrap_or(&posterior),
             candidates: &candidates,
             ensemble: prepared.ensemble.as_ref(),
             correction: method.correction(),
@@ -105,14 +112,19 @@ impl Campaign {
             route_length = Some(tour.length);
         }
         let square = settings.scale.factor().powi(2);
-        let asked = points.iter().map(|point| {
+        let nodes: Vec<usize> = points.iter().map(|point| point.node).collect();
+        let std = prediction.std.at(&posterior, &nodes)?;
+        let asked = points.iter().enumerate().map(|(at, point)| {
             let (row, col) = grid.row_col(point.node);
             AskedPoint {
                 row,
                 col,
                 score: point.score,
                 expected_risk_drop: square * point.expected_risk_drop,
-                predicted: self.predicted(&prediction, point.node),
+                predicted: std.as_ref().map(|std| {
+                    let scale = &settings.scale;
+                    (scale.value(prediction.mean[point.node]), scale.factor() * std[at])
+                }),
             }
         });
         let mut ask = AskRecord {
@@ -126,13 +138,6 @@ impl Campaign {
         };
         ask.id = crate::store::insert_ask(self.file.connection(), &ask).map_err(self.file.failure("write"))?;
         Ok(ask)
-    }
-
-    /// Mean and standard deviation of a cell in the unit.
-    fn predicted(&self, prediction: &Prediction, node: usize) -> Option<(f64, f64)> {
-        let scale = &self.settings.scale;
-        let std = prediction.std.as_ref()?;
-        Some((scale.value(prediction.mean[node]), scale.factor() * std[node]))
     }
 
     /// The cells that may be asked for, increasing; for a route those that can be reached.

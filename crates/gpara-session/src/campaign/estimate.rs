@@ -6,7 +6,7 @@ use gpara::{Drift, Posterior, PriorEnsemble, Result};
 
 use super::Campaign;
 use crate::leave_one_out::{LeftOut, leave_one_out};
-use crate::method::Method;
+use crate::method::{FieldModel, Method};
 use crate::store::ReconstructionRecord;
 
 /// The field in the session's unit, `num_nodes` values each; invalid cells are NaN.
@@ -22,6 +22,10 @@ pub struct Estimate {
     pub num_observed: usize,
     /// The measured cell with the largest |estimate - value|; `None` without measurements.
     pub largest_misfit: Option<Misfit>,
+    /// What the method fitted to the measurements, `(name, value)`: lengths in cells, spreads in the unit.
+    pub parameters: Vec<(&'static str, f64)>,
+    /// Measured cells whose values a robust fit takes for outliers, `(row, col)`.
+    pub outliers: Vec<(usize, usize)>,
     /// Network evaluations made.
     pub network_calls: u64,
     /// How long it took.
@@ -49,7 +53,8 @@ impl Campaign {
         self.prepare(method)?;
         let state = self.state()?;
         let context = self.scene.context()?;
-        let made = method.reconstruct(&self.reconstruction_input(context, &state), num_samples)?;
+        let model = self.model(method, &state)?;
+        let made = method.reconstruct(&self.reconstruction_input(context, &model), &model, num_samples)?;
         let (grid, scale) = (self.scene.grid(), &self.settings.scale);
         let mut mean = self.in_unit(&made.mean);
         if hard_consistency {
@@ -72,6 +77,8 @@ impl Campaign {
             samples,
             num_observed: state.observations.len(),
             largest_misfit,
+            parameters: self.parameters_in_unit(&model),
+            outliers: model.outliers.iter().map(|&node| grid.row_col(node)).collect(),
             network_calls: made.network_calls,
             seconds: started.elapsed().as_secs_f64(),
         })
@@ -103,14 +110,24 @@ impl Campaign {
         self.prepare(method)?;
         let Some(std) = &estimate.std else { return Ok(Vec::new()) };
         let (state, scale) = (self.state()?, &self.settings.scale);
-        let precision = &self.prepared().precision;
-        let posterior = match method.fits_level() {
-            true => Posterior::with_drift(precision, &state.observations, &Drift::constant(self.scene.grid()))?,
-            false => Posterior::new(precision, &state.observations)?,
+        let model = self.model(method, &state)?;
+        let left_out = if model.drift.is_some() {
+            // The smooth field alone: the model's own posterior, whose spread is known.
+            let posterior = model.posterior()?;
+            let mean = model.smooth_mean(&posterior)?;
+            let std: Vec<f64> = posterior.variances()?.into_iter().map(f64::sqrt).collect();
+            leave_one_out(&posterior, &mean, &std)?
+        } else {
+            let posterior = match method.fits_level() {
+                true => {
+                    Posterior::with_drift(&model.precision, &model.observations, &Drift::constant(self.scene.grid()))?
+                }
+                false => model.posterior()?,
+            };
+            let mean: Vec<f64> = estimate.mean.iter().map(|&value| scale.normalized(value)).collect();
+            let std: Vec<f64> = std.iter().map(|std| std / scale.factor()).collect();
+            leave_one_out(&posterior, &mean, &std)?
         };
-        let mean: Vec<f64> = estimate.mean.iter().map(|&value| scale.normalized(value)).collect();
-        let std: Vec<f64> = std.iter().map(|std| std / scale.factor()).collect();
-        let left_out = leave_one_out(&posterior, &mean, &std)?;
         let in_unit = |entry: LeftOut| LeftOut {
             value: scale.value(entry.value),
             predicted: scale.value(entry.predicted),
@@ -118,6 +135,15 @@ impl Campaign {
             ..entry
         };
         Ok(left_out.into_iter().map(in_unit).collect())
+    }
+
+    fn parameters_in_unit(&self, model: &FieldModel) -> Vec<(&'static str, f64)> {
+        let factor = self.settings.scale.factor();
+        let shown = |parameter: &crate::method::Parameter| match parameter.is_spread {
+            true => (parameter.name, factor * parameter.value),
+            false => (parameter.name, parameter.value),
+        };
+        model.parameters.iter().map(shown).collect()
     }
 
     fn in_unit(&self, normalized: &[f64]) -> Vec<f64> {

@@ -5,7 +5,7 @@ use gpara::Result;
 use super::Campaign;
 use crate::forecast::{ForecastInput, diminishing_return, reaches, variance_curve};
 use crate::leave_one_out::{Coverage, coverage};
-use crate::method::Method;
+use crate::method::{FieldModel, Method};
 use crate::state::State;
 
 /// Where a campaign stands.
@@ -89,17 +89,18 @@ impl Campaign {
         self.prepare(method)?;
         let state = self.state()?;
         let prepared = self.prepared();
-        let input = self.reconstruction_input(&prepared.context, &state);
-        let noise_std = self.settings.noise_std(self.settings.sigma);
+        let model = self.model(method, &state)?;
+        let input = self.reconstruction_input(&prepared.context, &model);
+        let noise_std = self.settings.noise_std(self.settings.sigma).hypot(model.nugget_std);
         let flat = vec![0.0; self.scene.grid().num_nodes()];
-        let observations = state.with_pending(self.valid(), &flat, noise_std)?;
+        let observations = state.with_pending(self.valid(), &model.observations, &flat, noise_std)?;
         let askable = self.scene.askable();
         let candidates: Vec<usize> =
             (0..askable.len()).filter(|&node| askable[node] && !state.is_taken(node)).collect();
         let remaining = state.remaining(self.settings.budget);
         let curve = variance_curve(&ForecastInput {
             context: &prepared.context,
-            precision: &prepared.precision,
+            model: &model,
             observations: &observations,
             candidates: &candidates,
             noise_std,
@@ -107,11 +108,11 @@ impl Campaign {
         })?;
         let now = match state.pending.is_empty() {
             true => curve[0].1,
-            false => self.mean_variance(&state)?,
+            false => self.mean_variance(&model)?,
         };
         let variance_share: Vec<(usize, f64)> =
             curve.iter().map(|&(count, variance)| (count, variance / now)).collect();
-        let std = method.error_std(&input)?;
+        let std = method.error_std(&input, &model)?;
         let risk_left = std.map(|std| self.settings.scale.factor() * self.root_mean_square(&std));
         // The spread's scale stays, so the error falls as the root of the exact variances.
         let rmse = risk_left
@@ -129,9 +130,10 @@ impl Campaign {
         })
     }
 
-    fn mean_variance(&self, state: &State) -> Result<f64> {
-        let variances = gpara::Posterior::new(&self.prepared().precision, &state.observations)?.variances()?;
-        Ok(self.valid().nodes().map(|node| variances[node]).sum::<f64>() / self.valid().num_valid() as f64)
+    fn mean_variance(&self, model: &FieldModel) -> Result<f64> {
+        let variances = model.posterior()?.variances()?;
+        let nugget = model.nugget_std * model.nugget_std;
+        Ok(nugget + self.valid().nodes().map(|node| variances[node]).sum::<f64>() / self.valid().num_valid() as f64)
     }
 
     fn root_mean_square(&self, std: &[f64]) -> f64 {

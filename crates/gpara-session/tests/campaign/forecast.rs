@@ -1,6 +1,6 @@
 //! What a forecast says against what the campaign then finds.
 
-use gpara_session::{Layers, Settings};
+use gpara_session::{Layers, Method, ModelInput, Settings};
 
 use crate::program::{Program, settings};
 
@@ -22,8 +22,10 @@ fn forecast_falls_and_is_close_to_what_the_asks_then_reach() {
         program.tell(&cells);
     }
     let state = program.campaign.state().unwrap();
-    let precision =
-        gpara_session::Method::precision(&program.method, program.campaign.scene().context().unwrap(), None).unwrap();
+    let scene = program.campaign.scene();
+    let context = scene.bare_context().unwrap();
+    let input = ModelInput { scene, context: &context, observations: &state.observations, ensemble: None };
+    let precision = program.method.model(&input).unwrap().precision;
     let mean_variance = |observations: &gpara::Observations| {
         let variances = gpara::Posterior::new(&precision, observations).unwrap().variances().unwrap();
         variances.iter().sum::<f64>() / variances.len() as f64

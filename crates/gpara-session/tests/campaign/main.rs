@@ -3,8 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, and helpers of tests are not marked as tests")]
 
 mod ask;
+mod city;
 mod constraints;
+mod fitted;
 mod forecast;
 mod leave_one_out;
+mod matern_fields;
 mod program;
 mod tell;

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use gpara::Grid;
 use gpara_session::{
-    Answer, AskRequest, Campaign, GaussianMethod, Layers, NewMeasurement, NewTell, Scale, SessionFile, Settings,
+    Answer, AskRequest, Campaign, GaussianMethod, Layers, NewMeasurement, NewTell, Scale, SessionFile, SessionPrior,
+    Settings,
 };
 use tempfile::TempDir;
 
@@ -21,10 +22,11 @@ pub(crate) fn field(row: usize, col: usize) -> f64 {
     0.6 * (row as f64 * 0.37).sin() + 0.4 * (col as f64 * 0.23 + 0.5).cos()
 }
 
-/// Settings over a grid with the identity as scale and sigma .01.
+/// Settings over a grid with the identity as scale, sigma .01 and a prior that does not depend on the values.
 pub(crate) fn settings(rows: usize, cols: usize, budget: usize) -> Settings {
     let scale = Scale::new(-1.0, 1.0, "").unwrap();
-    Settings { budget, sigma: 0.01, ..Settings::field(Grid::new(rows, cols).unwrap(), scale) }
+    let prior = SessionPrior::GAUSSIAN;
+    Settings { budget, sigma: 0.01, prior, ..Settings::field(Grid::new(rows, cols).unwrap(), scale) }
 }
 
 impl Program {

@@ -26,7 +26,7 @@ pub(crate) use mask::encode_mask;
 pub use mask::{MaskFile, MaskUse};
 pub(crate) use npy::encode as encode_npy;
 pub use npy::write_npy;
-pub use npy_stack::write_npy_stack;
+pub use npy_stack::{read_maps, write_npy_stack};
 pub(crate) use png_file::{GrayPng, encode_png16};
 pub use png_file::{GrayScale, PngScale, write_png16};
 pub(crate) use raster::{Ending, is_preview};

@@ -19,6 +19,26 @@ pub(super) fn decode(bytes: &[u8], path: &Path) -> Result<Field> {
         let reason = format!("the array has {} dimensions, 2 are needed", header.shape.len());
         return Err(FieldError::content(path, reason).into());
     };
+    decode_grid(&header, path, rows, cols)
+}
+
+/// Decodes maps `[maps, rows, cols]`, or one map `[rows, cols]`.
+pub(super) fn decode_stack(bytes: &[u8], path: &Path) -> Result<Vec<Field>> {
+    let header = Header::parse(bytes).ok_or_else(|| FieldError::content(path, "not a readable NPY header"))?;
+    let [maps, rows, cols] = header.shape[..] else { return decode(bytes, path).map(|map| vec![map]) };
+    if header.is_fortran {
+        return Err(FieldError::content(path, "maps in Fortran order are not read, save them in C order").into());
+    }
+    if maps == 0 {
+        return Err(FieldError::content(path, "it holds no map").into());
+    }
+    // One tall grid, cut into its maps.
+    let tall = decode_grid(&header, path, maps.saturating_mul(rows), cols)?;
+    let grid = announced_grid(path, rows, cols)?;
+    tall.values().chunks(grid.num_nodes()).map(|map| Field::new(grid, map.to_vec())).collect()
+}
+
+fn decode_grid(header: &Header<'_>, path: &Path, rows: u64, cols: u64) -> Result<Field> {
     let grid = announced_grid(path, rows, cols)?;
     let item = Item::parse(header.descr).ok_or_else(|| {
         let descr = header.descr;

@@ -17,6 +17,18 @@ pub(super) fn read_rgb(path: &Path) -> Result<Vec<(&'static str, Field)>> {
     decode_rgb(&read_file(path)?, path)
 }
 
+/// Reads a JPEG or PNG as luminance (Rec. 601) from 0 to 1.
+///
+/// # Errors
+/// `Io` if the file cannot be read; `InvalidInput` if it is no readable picture or too large.
+pub fn read_luminance(path: &Path) -> Result<Field> {
+    let channels = read_rgb(path)?;
+    let [red, green, blue] = [0, 1, 2].map(|at| channels[at].1.values());
+    let mixed = red.iter().zip(green).zip(blue).map(|((red, green), blue)| 0.299 * red + 0.587 * green + 0.114 * blue);
+    // Rounding may leave the sum of the weights just above 1.
+    Field::new(channels[0].1.grid(), mixed.map(|value| value.clamp(0.0, 1.0)).collect())
+}
+
 /// Decodes the bytes of a JPEG or PNG; `path` only names the file in errors.
 pub(super) fn decode_rgb(bytes: &[u8], path: &Path) -> Result<Vec<(&'static str, Field)>> {
     let broken = |reason: String| ImportError::Content { path: path.into(), reason };

@@ -4,7 +4,7 @@ mod keys;
 mod read;
 mod write;
 
-pub(super) use read::decode;
+pub(super) use read::{decode, decode_pages};
 pub(crate) use write::encode;
 
 #[cfg(test)]

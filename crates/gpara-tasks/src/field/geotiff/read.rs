@@ -19,12 +19,40 @@ const GDAL_METADATA: Tag = Tag::Unknown(42112);
 
 /// Decodes the first image of a file; cells of the declared missing value become NaN.
 pub(in crate::field) fn decode(bytes: &[u8], path: &Path) -> Result<(Field, Option<Georeference>)> {
+    page(&mut open(bytes, path)?, bytes, path)
+}
+
+/// Decodes every image of a file, up to as many cells as a field may have.
+pub(in crate::field) fn decode_pages(bytes: &[u8], path: &Path) -> Result<Vec<Field>> {
+    let mut decoder = open(bytes, path)?;
+    let (mut pages, mut cells) = (Vec::new(), 0);
+    loop {
+        let (field, _) = page(&mut decoder, bytes, path)?;
+        cells += field.grid().num_nodes();
+        pages.push(field);
+        if !decoder.more_images() {
+            return Ok(pages);
+        }
+        if cells > MAX_CELLS {
+            return Err(FieldError::content(path, format!("its images hold more than {MAX_CELLS} cells")).into());
+        }
+        let broken = |error: TiffError| FieldError::content(path, format!("not a readable TIFF ({error})"));
+        decoder.next_image().map_err(broken)?;
+    }
+}
+
+fn open<'a>(bytes: &'a [u8], path: &Path) -> Result<Decoder<Cursor<&'a [u8]>>> {
     let broken = |error: TiffError| FieldError::content(path, format!("not a readable TIFF ({error})"));
     let mut limits = Limits::default();
     limits.decoding_buffer_size = MAX_CELLS * size_of::<f64>();
     // A strip or tile of its own is no larger than the picture, up to the padding of tiles.
     limits.intermediate_buffer_size = bytes.len().saturating_mul(64).clamp(1 << 20, MAX_CELLS * size_of::<f64>());
-    let mut decoder = Decoder::new(Cursor::new(bytes)).map_err(broken)?.with_limits(limits);
+    Ok(Decoder::new(Cursor::new(bytes)).map_err(broken)?.with_limits(limits))
+}
+
+/// Decodes the image at which the decoder stands.
+fn page(decoder: &mut Decoder<Cursor<&[u8]>>, bytes: &[u8], path: &Path) -> Result<(Field, Option<Georeference>)> {
+    let broken = |error: TiffError| FieldError::content(path, format!("not a readable TIFF ({error})"));
     let (cols, rows) = decoder.dimensions().map_err(broken)?;
     let grid = announced_grid(path, rows.into(), cols.into())?;
     let bits = match decoder.colortype().map_err(broken)? {
@@ -36,13 +64,13 @@ pub(in crate::field) fn decode(bytes: &[u8], path: &Path) -> Result<(Field, Opti
         }
     };
     check_expansion(path, grid.num_nodes() as u64 * u64::from(bits).div_ceil(8), bytes.len())?;
-    let metadata = text(&mut decoder, GDAL_METADATA);
+    let metadata = text(decoder, GDAL_METADATA);
     if metadata.contains("role=\"scale\"") || metadata.contains("role=\"offset\"") {
         let reason = "its metadata scale the stored values; unscale them first (gdal_translate -unscale -ot Float32)";
         return Err(FieldError::content(path, reason).into());
     }
-    let georeference = georeference(&mut decoder)?;
-    let missing = text(&mut decoder, Tag::GdalNodata);
+    let georeference = georeference(decoder)?;
+    let missing = text(decoder, Tag::GdalNodata);
     let missing: Option<f64> = match missing.trim_matches(['\0', ' ', '\n']) {
         "" => None,
         text => Some(text.parse().map_err(|_| {

@@ -1,0 +1,121 @@
+//! The covariance that the measurements speak for: most probable under the likelihood and wide priors.
+
+use gpara::{Grid, Observations};
+
+use super::design::Design;
+use super::likelihood::{Covariance, Likelihood};
+use super::matern::Shape;
+use super::robust::{Robust, inflated_noise};
+use super::search::highest;
+
+/// What was fitted to the measurements.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Fit {
+    pub(crate) covariance: Covariance,
+    /// Noise variance of each measurement, larger than it was told where a robust fit takes it for an outlier.
+    pub(crate) noise_variance: Vec<f64>,
+    /// The drift's coefficients.
+    pub(crate) coefficients: Vec<f64>,
+}
+
+/// Prior of each logarithm: a normal density around the typical value of its scale.
+#[derive(Debug, Clone, Copy)]
+struct Prior {
+    center: f64,
+    width: f64,
+    lowest: f64,
+    highest: f64,
+}
+
+/// Spread of a field of which nothing is known, normalised: two of them reach from the middle to the end of the range.
+pub(super) const UNKNOWN_STD: f64 = 0.5;
+
+/// Number of imagined values of that spread.
+const IMAGINED: f64 = 3.0;
+
+/// The shortest range in cells that a grid can hold.
+const SHORTEST_RANGE: f64 = 2.5;
+
+/// How often a robust fit weighs its measurements anew.
+const ROBUST_ROUNDS: usize = 3;
+
+/// The spread of values around their mean, with a few imagined ones of the spread that is expected among them.
+pub(super) fn spread(observations: &Observations, expected: f64) -> f64 {
+    let count = observations.len() as f64;
+    let mean = observations.iter().map(|entry| entry.value).sum::<f64>() / count.max(1.0);
+    let squares: f64 = observations.iter().map(|entry| (entry.value - mean).powi(2)).sum();
+    let imagined = IMAGINED * expected * expected;
+    ((squares + imagined) / ((count - 1.0).max(0.0) + IMAGINED)).sqrt()
+}
+
+/// Fits range, spread and nugget, and with `robust` the noise of outliers.
+///
+/// # Shapes
+/// * `drift` - the columns of the drift and the prior precision of each coefficient
+/// * `scale` - the spread that the field is expected to have
+pub(super) fn fit(
+    observations: &Observations,
+    drift: (&[Vec<f64>], &[f64]),
+    scale: f64,
+    robust: Option<Robust>,
+) -> Fit {
+    let grid = observations.grid();
+    let (shape, design) = (Shape::of(grid), Design::new(observations));
+    let told: Vec<f64> = observations.iter().map(|entry| entry.noise_std.powi(2)).collect();
+    let priors = priors(grid, scale);
+    let fit_with = |noise: Vec<f64>| {
+        let likelihood = Likelihood::new(shape, &design, observations, &noise, drift);
+        let covariance = most_probable(&likelihood, &priors);
+        let coefficients = likelihood.coefficients(&covariance);
+        Fit { covariance, coefficients, noise_variance: noise }
+    };
+    let mut fit = fit_with(told.clone());
+    if let Some(robust) = robust {
+        for _ in 0..ROBUST_ROUNDS {
+            fit = fit_with(inflated_noise(robust, shape, observations, &told, &fit, drift.0));
+        }
+    }
+    fit
+}
+
+/// Priors of log range, log spread and log nugget.
+fn priors(grid: Grid, scale: f64) -> [Prior; 3] {
+    let diagonal = (grid.rows() as f64).hypot(grid.cols() as f64);
+    let around = |center: f64, width: f64, lowest: f64, highest: f64| {
+        let center = center.clamp(lowest, highest).ln();
+        Prior { center, width, lowest: lowest.ln(), highest: highest.ln() }
+    };
+    [
+        around(0.3 * diagonal, 1.5, SHORTEST_RANGE, (2.0 * diagonal).max(2.0 * SHORTEST_RANGE)),
+        around(scale, 1.0, 0.02 * scale, 20.0 * scale),
+        around(0.1 * scale, 1.5, 1e-3 * scale, 2.0 * scale),
+    ]
+}
+
+fn most_probable(likelihood: &Likelihood<'_>, priors: &[Prior; 3]) -> Covariance {
+    let inside =
+        |point: &[f64]| -> [f64; 3] { std::array::from_fn(|k| point[k].clamp(priors[k].lowest, priors[k].highest)) };
+    let covariance = |point: &[f64]| {
+        let [range, std, nugget_std] = inside(point).map(f64::exp);
+        Covariance { range, std, nugget_std }
+    };
+    let log_posterior = |point: &[f64]| {
+        // Beyond the bounds the likelihood is that at the bound, and the prior still falls.
+        let log_prior: f64 =
+            point.iter().zip(priors).map(|(value, prior)| -0.5 * ((value - prior.center) / prior.width).powi(2)).sum();
+        log_prior + likelihood.log_density(&covariance(point))
+    };
+    // The likelihood may have two tops, one where the nugget explains all: the best of a coarse net begins.
+    let mut start = (f64::NEG_INFINITY, priors.map(|prior| prior.center));
+    for range in [-1.6, -0.8, 0.0, 0.8] {
+        for nugget in [-1.0, 0.8, 1.8] {
+            let point = [priors[0].center + range, priors[1].center, priors[2].center + nugget];
+            let point = inside(&point);
+            let value = log_posterior(&point);
+            if value > start.0 {
+                start = (value, point);
+            }
+        }
+    }
+    covariance(&highest(log_posterior, &start.1, 0.4, 90, 2e-3).0)
+}

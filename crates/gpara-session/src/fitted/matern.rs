@@ -1,0 +1,151 @@
+//! The Matern covariance that a second-order precision on a grid stands for, and the way between the two.
+//!
+//! `Q = lambda K K` with `K = kappa^2 I + L` is the field of the stochastic differential equation of Lindgren, Rue and Lindstrom
+//! (2011). With conductances 1 / length over eight neighbours L is close to `-g Laplace`, so on a surface the covariance is
+//! Matern of smoothness 1, on a line of smoothness 3/2.
+
+use std::f64::consts::{PI, SQRT_2};
+
+/// Whether a grid is a line of cells or a surface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Line,
+    Surface,
+}
+
+/// g of a surface: edges along the axes give 1, the two diagonals 2 / sqrt 2.
+const SURFACE_STIFFNESS: f64 = 1.0 + SQRT_2;
+
+/// Above this range in cells the lattice is as good as a surface.
+const COARSE_RANGE: f64 = 24.0;
+
+/// Frequencies along each axis of that sum.
+const NUM_FREQUENCIES: usize = 128;
+
+impl Shape {
+    pub(crate) fn of(grid: gpara::Grid) -> Self {
+        if grid.rows() == 1 || grid.cols() == 1 { Self::Line } else { Self::Surface }
+    }
+
+    /// The inverse length in the covariance of the distance at which about .1 of the correlation is left, sqrt(8 nu) / range.
+    pub(crate) fn inverse_length(self, range: f64) -> f64 {
+        match self {
+            Self::Line => 12f64.sqrt() / range,
+            Self::Surface => 8f64.sqrt() / range,
+        }
+    }
+
+    /// Correlation at `x` = distance times inverse length.
+    pub(crate) fn correlation(self, x: f64) -> f64 {
+        match self {
+            Self::Line => (1.0 + x) * (-x).exp(),
+            Self::Surface => bessel_product(x),
+        }
+    }
+
+    /// kappa^2 and lambda of the precision whose field has the given range in cells and variance.
+    pub(crate) fn precision_of(self, range: f64, variance: f64) -> (f64, f64) {
+        let inverse_length = self.inverse_length(range);
+        match self {
+            Self::Line => (inverse_length.powi(2), 1.0 / (4.0 * inverse_length.powi(3) * variance)),
+            Self::Surface => {
+                let kappa_squared = SURFACE_STIFFNESS * inverse_length.powi(2);
+                (kappa_squared, 1.0 / (4.0 * PI * (inverse_length * SURFACE_STIFFNESS).powi(2) * variance))
+            }
+        }
+    }
+
+    /// Variance of a cell of the grid beyond that of the Matern field, as a share: the shortest waves are stronger on a
+    /// lattice, and vary from cell to cell like a nugget.
+    pub(crate) fn lattice_excess(self, range: f64) -> f64 {
+        if self == Self::Line || range > COARSE_RANGE {
+            return 0.0;
+        }
+        let (kappa_squared, lambda) = self.precision_of(range, 1.0);
+        (lattice_variance(kappa_squared) / lambda - 1.0).max(0.0)
+    }
+}
+
+/// Variance of the field of K K far from any border: the mean over the frequencies of 1 / (kappa^2 + L)^2.
+fn lattice_variance(kappa_squared: f64) -> f64 {
+    let angle = |at: usize| 2.0 * PI * at as f64 / NUM_FREQUENCIES as f64;
+    let mut sum = 0.0;
+    for row in 0..NUM_FREQUENCIES {
+        for col in 0..NUM_FREQUENCIES {
+            let (a, b) = (angle(row), angle(col));
+            let diagonals = SQRT_2 * (2.0 - (a + b).cos() - (a - b).cos());
+            let laplacian = 2.0 * (2.0 - a.cos() - b.cos()) + diagonals;
+            sum += (kappa_squared + laplacian).powi(-2);
+        }
+    }
+    sum / (NUM_FREQUENCIES * NUM_FREQUENCIES) as f64
+}
+
+/// x K_1(x), by the polynomials 9.8.3, 9.8.7 and 9.8.8 of Abramowitz and Stegun; absolute error below 1e-7.
+fn bessel_product(x: f64) -> f64 {
+    let polynomial =
+        |coefficients: &[f64], t: f64| coefficients.iter().rev().fold(0.0, |sum, coefficient| sum * t + coefficient);
+    if x <= 1e-12 {
+        return 1.0;
+    }
+    if x <= 2.0 {
+        const I1: [f64; 7] = [0.5, 0.878_905_94, 0.514_988_69, 0.150_849_34, 0.026_587_33, 0.003_015_32, 0.000_324_11];
+        const K1: [f64; 7] =
+            [1.0, 0.154_431_44, -0.672_785_79, -0.181_568_97, -0.019_194_02, -0.001_104_04, -0.000_046_86];
+        let first_kind = x * polynomial(&I1, (x / 3.75).powi(2));
+        x * (x / 2.0).ln() * first_kind + polynomial(&K1, (x / 2.0).powi(2))
+    } else {
+        const K1: [f64; 7] =
+            [1.253_314_14, 0.234_986_19, -0.036_556_20, 0.015_042_68, -0.007_803_53, 0.003_256_14, -0.000_682_45];
+        x.sqrt() * (-x).exp() * polynomial(&K1, 2.0 / x)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpara::{
+        Conductances, Context, GraphDescriptor, GraphPredictor, Grid, Observations, Posterior, ResidualPrecision,
+        UniformGraph, ValidMask,
+    };
+
+    use super::*;
+
+    fn graph(grid: Grid) -> Conductances {
+        let context = Context::new(ValidMask::all(grid), Vec::new()).unwrap();
+        let flat = vec![0.0; grid.num_nodes()];
+        UniformGraph
+            .predict(&GraphDescriptor { context: &context, prior_mean: &flat, prior_std: &flat, num_measured: 0 })
+            .unwrap()
+    }
+
+    #[test]
+    fn bessel_product_has_tabulated_values() {
+        // x K_1(x) from tables of K_1.
+        for (x, expected) in [(0.1, 0.985_384_5), (1.0, 0.601_907_2), (2.0, 0.279_731_8), (5.0, 0.020_223_1)] {
+            assert!((bessel_product(x) - expected).abs() < 2e-6, "{x}: {}", bessel_product(x));
+        }
+    }
+
+    #[test]
+    fn covariance_of_the_precision_is_matern_away_from_borders() {
+        for (grid, shape) in [(Grid::new(81, 81).unwrap(), Shape::Surface), (Grid::new(1, 201).unwrap(), Shape::Line)] {
+            assert_eq!(Shape::of(grid), shape);
+            for (range, tolerance) in [(6.0, 0.05), (15.0, 0.02)] {
+                let (kappa_squared, lambda) = shape.precision_of(range, 4.0);
+                let precision = ResidualPrecision::second_order(graph(grid), 0.0, lambda, kappa_squared).unwrap();
+                let posterior = Posterior::new(&precision, &Observations::none(grid)).unwrap();
+                let center = grid.node(grid.rows() / 2, grid.cols() / 2);
+                let column = posterior.covariance_column(center).unwrap();
+                for distance in [0, 2, 5, 9] {
+                    let excess = if distance == 0 { shape.lattice_excess(range) } else { 0.0 };
+                    let expected = 4.0 * (excess + shape.correlation(distance as f64 * shape.inverse_length(range)));
+                    let found = column[center + distance];
+                    assert!(
+                        (found - expected).abs() < 4.0 * tolerance,
+                        "{shape:?} {range} {distance}: {found} {expected}"
+                    );
+                }
+            }
+        }
+    }
+}
