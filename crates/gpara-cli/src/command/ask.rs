@@ -86,6 +86,14 @@ struct Places {
     projection: Option<Projection>,
 }
 
+/// Where a cell is.
+struct Place {
+    x: f64,
+    y: f64,
+    /// Latitude and longitude, if the coordinate system is known.
+    degrees: Option<(f64, f64)>,
+}
+
 impl Places {
     fn new(campaign: &Campaign) -> Outcome<Self> {
         let georeference = campaign.settings().georeference()?;
@@ -93,11 +101,11 @@ impl Places {
         Ok(Self { georeference, projection })
     }
 
-    /// x and y of a cell's centre, and its latitude and longitude if the coordinate system is known.
-    fn of(&self, row: usize, col: usize) -> Outcome<(f64, f64, Option<(f64, f64)>)> {
+    /// The place of a cell's centre.
+    fn of(&self, row: usize, col: usize) -> Outcome<Place> {
         let (x, y) = self.georeference.centre(row, col);
         let degrees = self.projection.as_ref().map(|projection| projection.unproject(x, y)).transpose()?;
-        Ok((x, y, degrees))
+        Ok(Place { x, y, degrees })
     }
 }
 
@@ -105,7 +113,7 @@ fn csv(answer: &Answer, places: &Places) -> Outcome<String> {
     let degrees = if places.projection.is_some() { "lat,lon," } else { "" };
     let mut text = format!("row,col,x,y,{degrees}score,expected_risk_drop,predicted,predicted_std\n");
     for point in &answer.ask.points {
-        let (x, y, degrees) = places.of(point.row, point.col)?;
+        let Place { x, y, degrees } = places.of(point.row, point.col)?;
         let degrees = degrees.map_or(String::new(), |(lat, lon)| format!("{lat:.8},{lon:.8},"));
         let predicted = point.predicted.map_or(",".to_string(), |(mean, std)| format!("{mean:.4},{std:.4}"));
         writeln!(
@@ -122,7 +130,7 @@ fn properties(answer: &Answer, places: &Places) -> Outcome<Vec<Value>> {
     let points = answer.ask.points.iter().enumerate();
     points
         .map(|(order, point)| {
-            let (x, y, degrees) = places.of(point.row, point.col)?;
+            let Place { x, y, degrees } = places.of(point.row, point.col)?;
             let mut properties = json!({
                 "order": order,
                 "row": point.row,

@@ -241,7 +241,7 @@ impl PriorArguments {
 /// Where maps come from: the file that was kept as `path`.
 fn origin(path: &Path, inputs: &Inputs, count: usize) -> Outcome<MapsOrigin> {
     let kept = inputs.files.iter().find(|file: &&InputFile| file.path == path);
-    let sha256 = sha256_hex(&kept.map_or(&[][..], |file| &file.content));
+    let sha256 = sha256_hex(kept.map_or(&[][..], |file| &file.content));
     Ok(MapsOrigin { file: path.display().to_string(), sha256, count })
 }
 

@@ -371,7 +371,7 @@ mod tests {
         assert_eq!(name("gaussian", "depth"), "gaussian-depth");
         assert_eq!(name("gaussian", "radio"), "gaussian");
         assert_eq!(name("paper", "depth"), "paper");
-        assert_eq!(Preset::embedded("best-depth").unwrap().model_names(), ["depth-best-mean"]);
+        assert_eq!(Preset::embedded("best-depth").unwrap().model_names(), ["depth-best-mean", "depth-best-spread"]);
     }
 
     #[test]
