@@ -13,7 +13,8 @@ use gpara::{
 };
 use gpara_nn::{OnnxGraph, OnnxMean, OnnxScorer};
 use gpara_train::{
-    LikelihoodConfig, RunOptions, RunSummary, TorchNetwork, TrainConfig, export_model, read_weights, train,
+    LikelihoodConfig, RunOptions, RunSummary, TorchNetwork, TrainConfig, export_model, import_model, read_weights,
+    train,
 };
 use tch::Device;
 
@@ -196,7 +197,7 @@ fn exported_network_comes_back_as_the_weights_of_its_run() {
     let back = out.path().join("back");
     import_model(&out.path().join("smoke_mean.onnx"), &config, &back).unwrap();
     export_model(&back.join("smoke_mean.safetensors"), &back, None).unwrap();
-    let bytes = |folder: &std::path::Path| std::fs::read(folder.join("smoke_mean.onnx")).unwrap();
+    let bytes = |folder: &Path| std::fs::read(folder.join("smoke_mean.onnx")).unwrap();
     assert!(bytes(out.path()) == bytes(&back));
 }
 
@@ -228,7 +229,8 @@ fn every_configuration_in_the_folder_is_right() {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if name.ends_with(".toml") && !other.iter().any(|prefix| name.starts_with(prefix)) {
+        let trains = name != "smoke.toml" && !other.iter().any(|prefix| name.starts_with(prefix));
+        if name.ends_with(".toml") && trains {
             TrainConfig::read(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
             count += 1;
         }
