@@ -225,14 +225,13 @@ mod tests {
     fn every_evaluation_of_the_project_names_known_methods_presets_and_rows() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs");
         let registry = super::super::registry();
-        let mut checked = 0;
+        let mut checked = Vec::new();
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             if name != "smoke.toml" && !name.starts_with("eval_") {
                 continue;
             }
-            checked += 1;
             let config = EvalConfig::read(&path, &[]).unwrap();
             let methods = config.methods().unwrap_or_else(|failure| panic!("{name}: {failure}"));
             for method in &methods {
@@ -261,8 +260,12 @@ mod tests {
                     assert!(all || !row.reason.is_empty(), "{name}: pivot row `{}` names no method", row.method);
                 }
             }
+            checked.push(name);
         }
-        assert_eq!(checked, 11);
+        // A folder that was not found or is read in part would pass in silence.
+        for expected in ["smoke.toml", "eval_radio_best.toml", "eval_depth.toml"] {
+            assert!(checked.iter().any(|name| name == expected), "`{expected}` was not among {checked:?}");
+        }
     }
 
     #[test]
