@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use gpara::{
-    Arithmetic, BatchInput, BatchRule, Observation, Observations, Posterior, ProbeKind, RiskWeights, SeedTree,
-    UtilityMethod, UtilityMoments, normalized_utility, select_batch, select_batch_with_moments,
+    Arithmetic, BatchInput, BatchRule, CarriedMoments, Observation, Observations, Posterior, ProbeKind, RiskWeights,
+    SeedTree, UtilityMethod, UtilityMoments, normalized_utility, select_batch,
 };
 
 use crate::row::{Report, Subject, on_threads, side_by_side, timed};
@@ -58,33 +58,19 @@ fn acquire(scene: &Scene, run: impl Fn(&Scene) -> (Observations, Option<UtilityM
 fn carried(scene: &Scene) -> (Observations, Option<UtilityMoments>) {
     let noise_std = scene.task.noise_std;
     let mut observations = Observations::none(scene.grid);
-    let mut moments: Option<UtilityMoments> = None;
+    let (mut candidates, weights) = open_cells(scene, &observations);
+    let mut carried = CarriedMoments::new(&scene.prior, &observations, &weights, noise_std).expect("positive definite");
     while observations.len() < NUM_POINTS {
         let count = BATCH.min(NUM_POINTS - observations.len());
-        let (candidates, weights) = open_cells(scene, &observations);
-        let posterior = Posterior::new(&scene.prior, &observations).expect("the scene's grid");
-        let known = moments.take().unwrap_or_else(|| refreshed(scene, &observations, &weights));
-        let anchor = normalized_utility(&known.utility, &candidates);
-        let input = BatchInput {
-            posterior: &posterior,
-            weights: &weights,
-            moments: &known,
-            candidates: &candidates,
-            normalized_utility: &anchor,
-            calibrated_score: &anchor,
-            noise_std,
-        };
-        let (batch, after) = select_batch_with_moments(&input, count).expect("exact moments");
+        let anchor = normalized_utility(&carried.moments().utility, &candidates);
+        let batch = carried.select(&candidates, &anchor, &anchor, count).expect("exact moments");
         add(scene, &mut observations, &batch);
-        let (_, weights) = open_cells(scene, &observations);
-        if after.disagreement() < LARGEST_DISAGREEMENT {
-            moments = after.into_moments(&weights);
-        }
+        let (open, weights) = open_cells(scene, &observations);
+        carried.follow(&scene.prior, &observations, &weights, noise_std).expect("positive definite");
+        candidates = open;
     }
-    (observations, moments)
+    (observations, Some(carried.moments().clone()))
 }
-
-const LARGEST_DISAGREEMENT: f64 = 1e-7;
 
 /// The moments from a factorisation in 64 bits.
 fn refreshed(scene: &Scene, observations: &Observations, weights: &RiskWeights) -> UtilityMoments {

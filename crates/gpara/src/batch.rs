@@ -1,10 +1,15 @@
 //! Several measurements between two refreshes: greedy choice with a penalty on overlapping responses (B.35-B.37).
 
+mod carried;
+mod fused;
+mod moments;
 mod sequential;
+mod updates;
 
 use thiserror::Error as ThisError;
 
-pub use sequential::BatchMoments;
+pub use carried::CarriedMoments;
+pub use moments::BatchMoments;
 
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::posterior::Posterior;
@@ -142,22 +147,34 @@ fn first_maximum(positions: impl Iterator<Item = usize>, score: impl Fn(usize) -
 fn check(rule: BatchRule, input: &BatchInput<'_>) -> Result<()> {
     let num_nodes = input.posterior.grid().num_nodes();
     check_candidates(input.candidates, num_nodes)?;
-    let lengths = [
-        ("normalized utility", input.normalized_utility.len(), input.candidates.len()),
-        ("calibrated score", input.calibrated_score.len(), input.candidates.len()),
+    check_lengths([
         ("risk weights", input.weights.as_slice().len(), num_nodes),
         ("numerator", input.moments.numerator_estimate.len(), num_nodes),
-    ];
-    if let Some(&(name, found, expected)) = lengths.iter().find(|(_, found, expected)| found != expected) {
-        return Err(BatchError::Length { name, found, expected }.into());
-    }
-    if let Some(at) = input.calibrated_score.iter().position(|score| !score.is_finite()) {
-        return Err(BatchError::Score { node: input.candidates[at], score: input.calibrated_score[at] }.into());
-    }
+    ])?;
+    check_scores(input.candidates, input.normalized_utility, input.calibrated_score)?;
     if input.moments.is_exact() == (rule == BatchRule::PaperKappa) {
         return Err(BatchError::Moments { rule }.into());
     }
     Ok(())
+}
+
+/// One finite score and one anchor a candidate.
+fn check_scores(candidates: &[usize], normalized_utility: &[f64], calibrated_score: &[f64]) -> Result<()> {
+    check_lengths([
+        ("normalized utility", normalized_utility.len(), candidates.len()),
+        ("calibrated score", calibrated_score.len(), candidates.len()),
+    ])?;
+    match calibrated_score.iter().position(|score| !score.is_finite()) {
+        Some(at) => Err(BatchError::Score { node: candidates[at], score: calibrated_score[at] }.into()),
+        None => Ok(()),
+    }
+}
+
+fn check_lengths(lengths: [(&'static str, usize, usize); 2]) -> Result<()> {
+    match lengths.into_iter().find(|(_, found, expected)| found != expected) {
+        Some((name, found, expected)) => Err(BatchError::Length { name, found, expected }.into()),
+        None => Ok(()),
+    }
 }
 
 #[derive(Debug, ThisError)]

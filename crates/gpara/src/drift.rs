@@ -7,7 +7,6 @@ use thiserror::Error as ThisError;
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::grid::Grid;
 use crate::posterior::Posterior;
-use crate::solve::MeanSolver;
 use coefficients::{CoefficientCholesky, dot};
 
 /// The most columns a drift may have.
@@ -151,7 +150,7 @@ impl FittedDrift {
         let at_measured: Vec<Vec<f64>> =
             drift.columns.iter().map(|column| observations.iter().map(|entry| column[entry.node]).collect()).collect();
         for (column, measured) in drift.columns.iter().zip(&at_measured) {
-            let (explained, _) = posterior.residual_mean(measured, MeanSolver::Exact)?;
+            let explained = posterior.refined_residual_mean(measured)?;
             weights.push(posterior.kriging_weights(measured, &explained));
             influence.push(column.iter().zip(&explained).map(|(f, explained)| f - explained).collect::<Vec<f64>>());
         }

@@ -10,7 +10,6 @@ use crate::observations::{Observation, Observations};
 use crate::posterior::Posterior;
 use crate::precision::ResidualPrecision;
 use crate::schedule::NoiseSchedule;
-use crate::solve::MeanSolver;
 
 /// E[x0 | x_t] for x0 ~ N(mean, Q^-1), or E[x0 | x_t, y] if it sees the measurements.
 ///
@@ -109,7 +108,7 @@ impl GaussianDenoiser {
                 let of_state = state_precision * entry.noise_std * entry.noise_std;
                 innovation[entry.node] = (of_state * innovation[entry.node] + value) / (1.0 + of_state);
             }
-            let (residual, _) = posterior.residual_mean(&innovation, MeanSolver::Exact)?;
+            let residual = posterior.refined_residual_mean(&innovation)?;
             clean.iter_mut().zip(&self.mean).zip(residual).for_each(|((clean, mean), delta)| *clean = mean + delta);
         }
         Ok(posterior)

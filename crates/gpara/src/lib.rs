@@ -49,7 +49,9 @@ mod tiles;
 mod utility;
 mod value_range;
 
-pub use batch::{BatchInput, BatchMoments, BatchRule, probe_overlap, select_batch, select_batch_with_moments};
+pub use batch::{
+    BatchInput, BatchMoments, BatchRule, CarriedMoments, probe_overlap, select_batch, select_batch_with_moments,
+};
 pub use belief::{Belief, BeliefCache, BeliefModel, ErrorCoupling, NetworkBelief, PrecisionScale, error_weights};
 pub use calibration::{COVERAGE_LEVELS, Calibration, CalibrationPoint, NORMAL_INTERVALS, measurement_spacing};
 pub use context::{Channel, Context};

@@ -15,7 +15,6 @@ pub use random::Random;
 use crate::context::Context;
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::observations::{Observation, Observations};
-use crate::posterior::Posterior;
 use crate::precision::ResidualPrecision;
 use crate::prior::PriorEnsemble;
 use crate::seed::SeedTree;
@@ -78,13 +77,13 @@ pub trait Policy: Send {
         0
     }
 
-    /// A recorded round was repeated at this state instead of being asked: a policy that remembers anything from round to
-    /// round brings it up to date, so that later rounds give the same bits.
+    /// A recorded round is repeated at this state instead of being asked: a policy that remembers anything from round to
+    /// round does what [`select`](Self::select) would have done to it, so that later rounds give the same bits.
     ///
     /// # Errors
-    /// Those of what is brought up to date.
-    fn replayed(&mut self, context: &Context, observations: &Observations) -> Result<()> {
-        let _ = (context, observations);
+    /// As [`select`](Self::select).
+    fn replayed(&mut self, input: &AcquisitionInput<'_>, count: usize) -> Result<()> {
+        let _ = (input, count);
         Ok(())
     }
 
@@ -106,14 +105,14 @@ fn check_count(input: &AcquisitionInput<'_>, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// The posterior as it will be once the pending nodes are measured, taken as measured at `mean`.
-fn with_pending(input: &AcquisitionInput<'_>, mean: &[f64]) -> Result<Posterior> {
+/// The measurements as they will be once the pending nodes are measured, taken as measured at `mean`.
+fn with_pending(input: &AcquisitionInput<'_>, mean: impl Fn(usize) -> f64) -> Result<Observations> {
     let noise_std = input.noise_std;
     let assumed: Vec<_> =
-        input.pending.iter().map(|&node| Observation { node, value: mean[node], noise_std }).collect();
+        input.pending.iter().map(|&node| Observation { node, value: mean(node), noise_std }).collect();
     let mut observations = input.observations.clone();
     observations.add(input.context.valid(), &assumed)?;
-    Posterior::new(input.precision, &observations)
+    Ok(observations)
 }
 
 #[derive(Debug, ThisError)]

@@ -161,6 +161,11 @@ impl ResidualPrecision {
         self.0.coupling.apply(&self.0.diagonal, x)
     }
 
+    /// Whether one is a clone of the other.
+    pub(crate) fn shares_data_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The precision of a cell without edges: tau, or tau + lambda kappa^4 of the second order.
     pub(crate) fn of_lone_cell(&self) -> f64 {
         match self.0.order {

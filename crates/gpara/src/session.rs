@@ -18,6 +18,7 @@ use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::observations::{Observation, Observations};
 use crate::policy::{AcquisitionInput, Policy, SelectedPoint};
 use crate::precision::ResidualPrecision;
+use crate::prior::PriorEnsemble;
 use crate::seed::SeedTree;
 
 /// What decides in a session: the policy, the graph it reads and the ensemble it weighs by.
@@ -147,18 +148,7 @@ impl AcquisitionSession {
             false => None,
         };
         let pending: Vec<usize> = self.pending.iter().copied().collect();
-        let input = AcquisitionInput {
-            context: &self.context,
-            candidates: &candidates,
-            observations: &self.observations,
-            pending: &pending,
-            ensemble: samples,
-            precision,
-            noise_std: self.settings.noise_std,
-            round: self.rounds.len(),
-            budget: self.settings.budget,
-            seeds: self.seeds,
-        };
+        let input = self.input(&candidates, &pending, samples, precision);
         let selection = policy.select(&input, allowed)?;
         self.check_selection(policy.name(), &candidates, &selection.points, allowed)?;
         self.pending.extend(selection.points.iter().map(|point| point.node));
@@ -172,6 +162,28 @@ impl AcquisitionSession {
             network_calls: model.network_calls() - calls_before,
         });
         Ok(self.rounds.last().expect("a round was pushed"))
+    }
+
+    /// What the policy sees of this state.
+    fn input<'a>(
+        &'a self,
+        candidates: &'a [usize],
+        pending: &'a [usize],
+        ensemble: Option<&'a PriorEnsemble>,
+        precision: &'a ResidualPrecision,
+    ) -> AcquisitionInput<'a> {
+        AcquisitionInput {
+            context: &self.context,
+            candidates,
+            observations: &self.observations,
+            pending,
+            ensemble,
+            precision,
+            noise_std: self.settings.noise_std,
+            round: self.rounds.len(),
+            budget: self.settings.budget,
+            seeds: self.seeds,
+        }
     }
 
     /// Records measurements, asked for or not; all of them land, or none.
@@ -219,10 +231,15 @@ impl AcquisitionSession {
             return Err(SessionError::Replay { round, expected, num_observed: self.observations.len() }.into());
         }
         self.check_selection("record", &candidates, &record.points, record.points.len())?;
-        if model.policy.needs_ensemble() {
-            model.ensemble.ensemble(&self.context, &self.observations, self.seeds)?;
+        let AcquisitionModel { policy, precision, ensemble } = model;
+        let samples = match policy.needs_ensemble() {
+            true => ensemble.ensemble(&self.context, &self.observations, self.seeds)?,
+            false => None,
+        };
+        let pending: Vec<usize> = self.pending.iter().copied().collect();
+        if !record.points.is_empty() {
+            policy.replayed(&self.input(&candidates, &pending, samples, precision), record.points.len())?;
         }
-        model.policy.replayed(&self.context, &self.observations)?;
         let told: Vec<Observation> = record.observations(self.settings.noise_std).collect();
         self.observations.add(self.context.valid(), &told)?;
         let open = record.points.iter().zip(&record.values).filter(|(_, value)| value.is_none());

@@ -13,6 +13,7 @@ mod stencil;
 
 pub use arithmetic::Arithmetic;
 pub(crate) use arithmetic::{Choice, MEASURED_TOLERANCE, SINGLE_TOLERANCE, in_range_of_single, single_error};
+pub(crate) use blocks::vectorized;
 pub(crate) use chebyshev::chebyshev;
 pub(crate) use exact::{Arenas, ExactSolver, SharedMatrix};
 pub(crate) use jacobi::jacobi;

@@ -295,6 +295,22 @@ fn resumed_session_goes_on_with_the_same_bits() {
 }
 
 #[test]
+fn resumed_session_with_carried_moments_goes_on_with_the_same_bits() {
+    let context = context(9, 8, |node| node != 10);
+    let new_model = || model(&context, exact_gpara(), EnsembleCache::nothing());
+    let mut whole = session(&context, 44);
+    run_to_end(&mut whole, &mut new_model(), &mut field_source(&context), &mut |_| Ok(())).unwrap();
+    for stop_after in [0, 1, 3, 5] {
+        let (mut resumed, mut model) = (session(&context, 44), new_model());
+        for record in &whole.rounds()[..stop_after] {
+            resumed.replay(&mut model, record).unwrap();
+        }
+        run_to_end(&mut resumed, &mut model, &mut field_source(&context), &mut |_| Ok(())).unwrap();
+        assert_eq!(timeless(resumed.rounds()), timeless(whole.rounds()), "after {stop_after}");
+    }
+}
+
+#[test]
 fn unweighted_risk_never_rises_from_round_to_round() {
     let context = context(8, 9, |node| node % 11 != 4);
     let mut session = session(&context, 40);

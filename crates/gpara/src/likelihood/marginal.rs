@@ -4,7 +4,7 @@ use super::{PrecisionGradient, add_outer_product, log_two_pi, prior_solver, resi
 use crate::error::Result;
 use crate::observations::Observation;
 use crate::posterior::{Posterior, ResidualFit};
-use crate::solve::{ExactSolver, MeanSolver};
+use crate::solve::ExactSolver;
 
 /// Derivatives of a marginal log-likelihood.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,7 +102,7 @@ fn by_noise_variance(posterior: &Posterior, fit: &ResidualFit) -> Result<Vec<f64
             // Here the difference would lose its digits: one solve gives the column of K^-1 without it.
             let mut unit = vec![0.0; observations.len()];
             unit[at] = 1.0;
-            let (mean, _) = posterior.residual_mean(&unit, MeanSolver::Exact)?;
+            let mean = posterior.refined_residual_mean(&unit)?;
             posterior.kriging_weights(&unit, &mean)[at]
         };
         let explained: f64 = spread.iter().map(|column| column[at] * column[at]).sum();

@@ -2,11 +2,9 @@
 //! (Algorithm 1, stage I).
 
 use super::{AcquisitionInput, Policy, PolicyError, SelectedPoint, Selection, check_count, with_pending};
-use crate::batch::{BatchInput, BatchRule, select_batch};
+use crate::batch::{BatchInput, BatchRule, CarriedMoments, select_batch};
 use crate::belief::BeliefCache;
-use crate::context::Context;
-use crate::error::Result;
-use crate::observations::Observations;
+use crate::error::{ErrorKind, Result};
 use crate::posterior::{Correction, Posterior};
 use crate::risk::{EnsembleMoments, RiskSettings, RiskWeights};
 use crate::scorer::{AcquisitionState, Scorer, calibrated_score, direct_score, normalized_utility};
@@ -44,16 +42,20 @@ pub struct GparaSettings {
 ///
 /// Pending points enter the posterior as if measured at the conditioned ensemble's mean: the covariance, hence the
 /// utility, does not depend on their values.
+///
+/// Exact utilities with [`BatchRule::ExactSequential`] and weights that do not follow an ensemble are carried from round to round
+/// ([`CarriedMoments`]): then only a new belief needs a refresh.
 pub struct Gpara {
     settings: GparaSettings,
     scorer: Box<dyn Scorer>,
     belief: Option<BeliefCache>,
+    carried: Option<CarriedMoments>,
 }
 
 impl Gpara {
     /// The policy with a scorer; [`ZeroScorer`](crate::ZeroScorer) leaves the analytic utility as it is.
     pub fn new(settings: GparaSettings, scorer: Box<dyn Scorer>) -> Self {
-        Self { settings, scorer, belief: None }
+        Self { settings, scorer, belief: None, carried: None }
     }
 
     /// The policy with a belief: its precision takes the place of the scene's, and its spread gives the weights of
@@ -73,7 +75,7 @@ impl Gpara {
             Some(moments) => moments.mean,
             None => posterior.mean_correction(&vec![0.0; posterior.grid().num_nodes()], MeanSolver::Exact)?.0,
         };
-        let posterior = with_pending(input, &mean)?;
+        let posterior = Posterior::new(input.precision, &with_pending(input, |node| mean[node])?)?;
         let moments = self.conditioned_moments(input, &posterior)?;
         Ok((posterior, moments))
     }
@@ -109,12 +111,22 @@ impl Gpara {
         }
     }
 
+    /// Whether the scorer can move any score: it is not asked if not.
+    fn asks_scorer(&self) -> bool {
+        self.settings.score_bound != 0.0 || self.scorer.replaces_anchor()
+    }
+
+    /// Whether moments can be carried from round to round.
+    fn carries(&self) -> bool {
+        let GparaSettings { utility, batch_rule, .. } = self.settings;
+        utility == UtilityMethod::Exact && batch_rule == BatchRule::ExactSequential && !self.needs_ensemble()
+    }
+
     /// The calibrated score of every candidate.
     fn scores(
         &self,
         input: &AcquisitionInput<'_>,
-        posterior: &Posterior,
-        ensemble: Option<EnsembleMoments>,
+        (posterior, ensemble): (&Posterior, Option<EnsembleMoments>),
         weights: &RiskWeights,
         moments: &UtilityMoments,
         anchor: &[f64],
@@ -160,8 +172,11 @@ impl Policy for Gpara {
         self.belief.as_ref().map_or(0, BeliefCache::network_calls)
     }
 
-    fn replayed(&mut self, context: &Context, observations: &Observations) -> Result<()> {
-        self.belief.iter_mut().try_for_each(|belief| belief.refresh(context, observations).map(|_| ()))
+    fn replayed(&mut self, input: &AcquisitionInput<'_>, count: usize) -> Result<()> {
+        if self.carries() {
+            return self.select(input, count).map(drop);
+        }
+        self.belief.iter_mut().try_for_each(|belief| belief.refresh(input.context, input.observations).map(drop))
     }
 
     fn select(&mut self, input: &AcquisitionInput<'_>, count: usize) -> Result<Selection> {
@@ -171,13 +186,55 @@ impl Policy for Gpara {
             None => None,
         };
         let input = &AcquisitionInput { precision: believed.as_ref().unwrap_or(input.precision), ..*input };
+        if self.carries() {
+            match self.select_carried(input, count) {
+                // 64 bits take twice the memory of a refresh in 32.
+                Err(error) if error.kind() == ErrorKind::OutOfMemory => {}
+                selection => return selection,
+            }
+        }
+        self.select_refreshed(input, count)
+    }
+}
+
+impl Gpara {
+    /// With moments carried from the last round, computed anew where they cannot be.
+    fn select_carried(&mut self, input: &AcquisitionInput<'_>, count: usize) -> Result<Selection> {
+        let AcquisitionInput { candidates, noise_std, precision, .. } = *input;
+        let weights = self.weights(input, None)?;
+        // Covariances do not depend on the value of a pending node.
+        let observations = with_pending(input, |_| 0.0)?;
+        // Taken out, so that nothing is carried on from a failure.
+        let carried = match self.carried.take() {
+            Some(mut carried) => carried.follow(precision, &observations, &weights, noise_std).map(|()| carried),
+            None => CarriedMoments::new(precision, &observations, &weights, noise_std),
+        };
+        let mut carried = carried?;
+        let moments = carried.moments();
+        let anchor = normalized_utility(&moments.utility, candidates);
+        let scores = match self.asks_scorer() {
+            true => self.scores(input, (&self.condition(input)?.0, None), &weights, moments, &anchor)?,
+            false => anchor.clone(),
+        };
+        let risk = Some(weights.weighted_risk(&moments.variance_estimate));
+        let utility = moments.utility.clone();
+        let nodes = carried.select(candidates, &anchor, &scores, count)?;
+        self.carried = Some(carried);
+        Ok(Selection { points: selected(&nodes, candidates, &scores, &utility), risk })
+    }
+
+    /// With moments of this round alone.
+    fn select_refreshed(&self, input: &AcquisitionInput<'_>, count: usize) -> Result<Selection> {
         let AcquisitionInput { candidates, noise_std, .. } = *input;
         let (posterior, ensemble) = self.condition(input)?;
         let weights = self.weights(input, ensemble.as_ref())?;
         let method = self.settings.utility;
         let moments = UtilityMoments::compute(&posterior, &weights, noise_std, method, input.seeds, input.round)?;
         let anchor = normalized_utility(&moments.utility, candidates);
-        let scores = self.scores(input, &posterior, ensemble, &weights, &moments, &anchor)?;
+        let scores = match self.asks_scorer() {
+            true => self.scores(input, (&posterior, ensemble), &weights, &moments, &anchor)?,
+            false => anchor.clone(),
+        };
         let batch = BatchInput {
             posterior: &posterior,
             weights: &weights,
@@ -188,11 +245,16 @@ impl Policy for Gpara {
             noise_std,
         };
         let nodes = select_batch(self.settings.batch_rule, &batch, count)?;
-        let point = |node: usize| {
-            let at = candidates.binary_search(&node).expect("a batch holds candidates");
-            SelectedPoint { node, score: scores[at], expected_risk_drop: Some(moments.utility[node]) }
-        };
         let risk = Some(weights.weighted_risk(&moments.variance_estimate));
-        Ok(Selection { points: nodes.into_iter().map(point).collect(), risk })
+        Ok(Selection { points: selected(&nodes, candidates, &scores, &moments.utility), risk })
     }
+}
+
+/// Chosen nodes with their scores and utilities before the batch.
+fn selected(nodes: &[usize], candidates: &[usize], scores: &[f64], utility: &[f64]) -> Vec<SelectedPoint> {
+    let point = |&node: &usize| {
+        let at = candidates.binary_search(&node).expect("a batch holds candidates");
+        SelectedPoint { node, score: scores[at], expected_risk_drop: Some(utility[node]) }
+    };
+    nodes.iter().map(point).collect()
 }

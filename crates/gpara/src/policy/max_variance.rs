@@ -38,7 +38,8 @@ impl Policy for MaxVariance {
         let mut posterior = Posterior::new(input.precision, input.observations)?;
         let (mut samples, _) = self.correction.refine(&posterior, ensemble.as_slice())?;
         if !input.pending.is_empty() {
-            posterior = with_pending(input, &EnsembleMoments::of(&samples, grid)?.mean)?;
+            let mean = EnsembleMoments::of(&samples, grid)?.mean;
+            posterior = Posterior::new(input.precision, &with_pending(input, |node| mean[node])?)?;
             samples = self.correction.refine(&posterior, ensemble.as_slice())?.0;
         }
         let noise_variance = input.noise_std * input.noise_std;

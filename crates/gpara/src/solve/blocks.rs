@@ -18,7 +18,7 @@ const LANES: usize = 32;
 ///
 /// The loop is a type of its own instead of a closure, because `call` must be inlined into each of the compiled versions,
 /// and a closure cannot ask for that.
-pub(super) fn vectorized<K: pulp::NullaryFnOnce>(kernel: K) -> K::Output {
+pub(crate) fn vectorized<K: pulp::NullaryFnOnce>(kernel: K) -> K::Output {
     pulp::Arch::new().dispatch(kernel)
 }
 

@@ -15,6 +15,21 @@ pub(crate) struct Arenas {
     plan: OnceLock<Arc<Plan>>,
     single: Pool<f32>,
     double: Pool<f64>,
+    /// Right-hand sides and residuals, so that further solves take no memory from the system.
+    fields: Mutex<Vec<Vec<f64>>>,
+}
+
+impl Arenas {
+    /// Runs `work` on so many values of whatever an earlier one left.
+    fn with_field<R>(&self, values: usize, work: impl FnOnce(&mut [f64]) -> R) -> R {
+        let mut field = take(&self.fields).unwrap_or_default();
+        if field.len() < values {
+            field.resize(values, 0.0);
+        }
+        let result = work(&mut field[..values]);
+        give_back(&self.fields, field);
+        result
+    }
 }
 
 #[derive(Debug)]
@@ -194,28 +209,104 @@ impl ExactSolver {
     /// * `rhs` - `[count, num_nodes]`, and so is the result
     pub(crate) fn solve(&self, rhs: &[f64]) -> Vec<f64> {
         let mut out = vec![0.0; rhs.len()];
-        let Some(single) = &self.single else {
-            self.arenas.double.solve(self.only_double(), rhs, &mut out);
-            return out;
-        };
-        self.arenas.single.solve(single, rhs, &mut out);
-        let num_nodes = self.matrix.diagonal.len();
-        let (mut residual, mut change) = (vec![0.0; rhs.len()], vec![0.0; rhs.len()]);
-        let rows = out.chunks(num_nodes).zip(rhs.chunks(num_nodes)).zip(residual.chunks_mut(num_nodes));
-        rows.for_each(|((x, rhs), residual)| self.matrix.view().residual(x, rhs, residual));
-        self.arenas.single.solve(single, &residual, &mut change);
-        out.iter_mut().zip(change).for_each(|(out, change)| *out += change);
+        self.solve_into(rhs, &mut out);
+        if self.single.is_some() {
+            self.arenas.with_field(2 * rhs.len(), |fields| {
+                let (residual, change) = fields.split_at_mut(rhs.len());
+                self.residuals(&out, rhs, residual);
+                self.solve_into(residual, change);
+                add(&mut out, change);
+            });
+        }
         out
     }
 
-    /// A^-1 of one right-hand side as the factorisation gives it, without refinement: what the moments are made of.
-    pub(crate) fn solve_once(&self, rhs: &[f64]) -> Vec<f64> {
-        let mut out = vec![0.0; rhs.len()];
-        match &self.single {
-            Some(single) => self.arenas.single.solve(single, rhs, &mut out),
-            None => self.arenas.double.solve(self.only_double(), rhs, &mut out),
+    /// A^-1 of every row of `rhs`, no more exact than `accepts(row, residual)` wants: 32 bits are refined where it says no. It sees
+    /// the last residual of a row in any case.
+    ///
+    /// At `stiff` nodes, whose diagonal outweighs their couplings by far, the rounding of x to 32 bits alone leaves a large
+    /// residual; it is taken off by the diagonal first.
+    ///
+    /// # Shapes
+    /// * `rhs` - `[count, num_nodes]`, and so is `out`
+    pub(crate) fn solve_until(
+        &self,
+        rhs: &[f64],
+        out: &mut [f64],
+        stiff: &[usize],
+        mut accepts: impl FnMut(usize, &[f64]) -> bool,
+    ) {
+        self.solve_into(rhs, out);
+        let (matrix, diagonal) = (self.matrix.view(), &*self.matrix.diagonal);
+        self.arenas.with_field(2 * diagonal.len(), |fields| {
+            let (residual, change) = fields.split_at_mut(diagonal.len());
+            for (row, (rhs, x)) in rhs.chunks(diagonal.len()).zip(out.chunks_mut(diagonal.len())).enumerate() {
+                matrix.residual(x, rhs, residual);
+                if self.single.is_some() && !stiff.is_empty() {
+                    stiff.iter().for_each(|&node| x[node] += residual[node] / diagonal[node]);
+                    matrix.residual(x, rhs, residual);
+                }
+                if !accepts(row, residual) && self.single.is_some() {
+                    self.solve_into(residual, change);
+                    add(x, change);
+                    matrix.residual(x, rhs, residual);
+                    accepts(row, residual);
+                }
+            }
+        });
+    }
+
+    /// The columns u = A^-1 e of unit vectors and the responses A^-1 W u, as exact as [`solve`](Self::solve) makes them.
+    ///
+    /// In 32 bits the refinement of the columns shares a pass over the factor with the responses of the unrefined ones; that
+    /// of the responses then makes up for both.
+    ///
+    /// # Shapes
+    /// * `columns` - `[count, num_nodes]`
+    /// * `responses` - the same; holds the unit vectors on entry
+    pub(crate) fn responses(&self, weights: &[f64], columns: &mut [f64], responses: &mut [f64]) {
+        let count = columns.len();
+        self.solve_into(responses, columns);
+        if self.single.is_none() {
+            self.arenas.with_field(count, |weighted| {
+                weigh(columns, weights, weighted);
+                self.solve_into(weighted, responses);
+            });
+            return;
         }
-        out
+        self.arenas.with_field(4 * count, |fields| {
+            let (rhs, solved) = fields.split_at_mut(2 * count);
+            let (weighted, residual) = rhs.split_at_mut(count);
+            weigh(columns, weights, weighted);
+            self.residuals(columns, responses, residual);
+            self.solve_into(rhs, solved);
+            let (unrefined, change) = solved.split_at_mut(count);
+            add(columns, change);
+            responses.copy_from_slice(unrefined);
+            let (weighted, residual) = rhs.split_at_mut(count);
+            weigh(columns, weights, weighted);
+            self.residuals(responses, weighted, residual);
+            self.solve_into(residual, change);
+            add(responses, change);
+        });
+    }
+
+    /// rhs - A x of every row.
+    fn residuals(&self, x: &[f64], rhs: &[f64], out: &mut [f64]) {
+        let (matrix, num_nodes) = (self.matrix.view(), self.matrix.diagonal.len());
+        let rows = x.chunks(num_nodes).zip(rhs.chunks(num_nodes)).zip(out.chunks_mut(num_nodes));
+        rows.for_each(|((x, rhs), out)| matrix.residual(x, rhs, out));
+    }
+
+    /// A^-1 of every row as the factorisation gives it, without refinement: what the moments are made of.
+    ///
+    /// # Shapes
+    /// * `rhs` - `[count, num_nodes]`, and so is `out`
+    pub(crate) fn solve_into(&self, rhs: &[f64], out: &mut [f64]) {
+        match &self.single {
+            Some(single) => self.arenas.single.solve(single, rhs, out),
+            None => self.arenas.double.solve(self.only_double(), rhs, out),
+        }
     }
 
     /// diag A^-1.
@@ -266,6 +357,17 @@ impl ExactSolver {
         write(self.double()?, |factorization| factorization.selected_inverse(&mut inverse));
         Ok(inverse)
     }
+}
+
+/// W x of every row.
+fn weigh(x: &[f64], weights: &[f64], out: &mut [f64]) {
+    for (x, out) in x.chunks(weights.len()).zip(out.chunks_mut(weights.len())) {
+        out.iter_mut().zip(x).zip(weights).for_each(|((out, x), w)| *out = x * w);
+    }
+}
+
+fn add(out: &mut [f64], change: &[f64]) {
+    out.iter_mut().zip(change).for_each(|(out, change)| *out += change);
 }
 
 fn write<T>(factorization: &RwLock<Factorization<T>>, work: impl FnOnce(&mut Factorization<T>)) {
