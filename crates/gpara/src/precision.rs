@@ -2,6 +2,7 @@
 //! as a full matrix.
 
 mod coupling;
+mod scale;
 mod stencil_rows;
 
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use thiserror::Error as ThisError;
 
 pub(crate) use coupling::Coupling;
+pub use scale::PrecisionScale;
 
 use crate::engine::{Reach, StencilMatrix};
 use crate::error::{ErrorDetail, ErrorKind, Result};
