@@ -1,10 +1,11 @@
 //! A Gaussian field whose range, spread and nugget are fitted to what is measured: no network, any field.
 //!
 //! The field is `F b + smooth + nugget`: a drift F b with unknown b, a smooth part of second-order precision
-//! `tau I + lambda K K`, `K = kappa^2 I + L` (one of two families, by the likelihood of the measurements) with conductances that stop at the mask and weaken across the edges of a guide picture, and what varies
-//! from cell to cell. Parameters are the most probable ones given the measurements (nearest-neighbour likelihood of the Matern
-//! field that the precision stands for, `fitted/likelihood.rs`); then everything is exact: mean, variances and utilities are
-//! those of the precision on the grid, drift included.
+//! `tau I + lambda K K`, `K = kappa^2 I + L` (one of two families, by the likelihood of the measurements) with conductances that
+//! stop at the mask and weaken across the edges of a guide picture, and what varies from cell to cell. Parameters are the most
+//! probable ones given the measurements (nearest-neighbour likelihood of the field that the precision stands for,
+//! `fitted/likelihood.rs`); then everything is exact: mean, variances and utilities are those of the precision on the grid,
+//! drift included. Only the widths of intervals are found otherwise (`fitted/intervals.rs`).
 //!
 //! Heuristic: ranges are fitted by straight distances, also around obstacles and across a guide's edges; the fitted values
 //! are taken as known.
@@ -217,7 +218,6 @@ impl Method for FittedMethod {
             outliers,
             parameters,
             interval_factors: fit.interval_factors,
-            interval_references: fit.interval_references,
             believed: None,
         })
     }

@@ -128,7 +128,6 @@ pub(super) fn nearest(grid: Grid, nodes: &[usize], at: usize, distance: f64) -> 
 
 /// Mean and variance of the smooth field at one measurement from its neighbours; `None` without neighbours or where their
 /// covariance is not positive definite in rounding.
-#[expect(clippy::too_many_arguments, reason = "one step of one loop, whose state they are")]
 pub(super) fn predict(
     fit: &Fit,
     grid: Grid,

@@ -227,19 +227,20 @@ impl SessionFile {
     /// # Errors
     /// `Io` if the file cannot be read.
     pub fn asks(&self) -> Result<Vec<AskRecord>> {
-        let mut asks =
-            self.rows("SELECT id, at, num_observed, risk, seconds, route_length, interval_50, interval_80, interval_95 FROM ask ORDER BY id", |row| {
-                Ok(AskRecord {
-                    id: row.get(0)?,
-                    at: row.get(1)?,
-                    num_observed: row.get(2)?,
-                    risk: row.get(3)?,
-                    seconds: row.get(4)?,
-                    route_length: row.get(5)?,
-                    interval_factors: [row.get(6)?, row.get(7)?, row.get(8)?],
-                    points: Vec::new(),
-                })
-            })?;
+        let query = "SELECT id, at, num_observed, risk, seconds, route_length, interval_50, interval_80, interval_95 \
+                     FROM ask ORDER BY id";
+        let mut asks = self.rows(query, |row| {
+            Ok(AskRecord {
+                id: row.get(0)?,
+                at: row.get(1)?,
+                num_observed: row.get(2)?,
+                risk: row.get(3)?,
+                seconds: row.get(4)?,
+                route_length: row.get(5)?,
+                interval_factors: [row.get(6)?, row.get(7)?, row.get(8)?],
+                points: Vec::new(),
+            })
+        })?;
         let points = self.rows(
             "SELECT ask, row, col, score, expected_risk_drop, predicted_mean, predicted_std FROM ask_point \
              ORDER BY ask, place",
