@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use gpara::{
     Conductances, Context, Correction, Drift, GaussianReconstructor, GaussianSettings, GraphDescriptor, GraphPredictor,
-    MeanSolver, Observations, Posterior, PriorEnsemble, PriorMean, Reconstruction, ReconstructionInput, Reconstructor,
-    ResidualPrecision, Result, RiskRule, SeedTree, StdScale, UniformGraph,
+    MeanSolver, NORMAL_INTERVALS, Observations, Posterior, PriorEnsemble, PriorMean, Reconstruction,
+    ReconstructionInput, Reconstructor, ResidualPrecision, Result, RiskRule, SeedTree, StdScale, UniformGraph,
 };
 
+use crate::belief::BelievedField;
 use crate::error::SessionError;
 use crate::fitted::{FittedMethod, is_large};
 use crate::scene::Scene;
@@ -43,6 +44,12 @@ pub struct FieldModel {
     pub outliers: Vec<usize>,
     /// What was fitted, for people.
     pub parameters: Vec<Parameter>,
+    /// Half widths of the intervals of [`gpara::COVERAGE_LEVELS`] around a prediction, in its standard deviation.
+    pub interval_factors: [f64; 3],
+    /// Cells with the standard deviation under which those intervals hold, if that is not the one that is predicted.
+    pub interval_references: Vec<(usize, f64)>,
+    /// What networks say of the field, where the method has some that see the measurements.
+    pub believed: Option<BelievedField>,
 }
 
 /// A fitted number of a model.
@@ -67,6 +74,9 @@ impl FieldModel {
             nugget_std: 0.0,
             outliers: Vec::new(),
             parameters: Vec::new(),
+            interval_factors: NORMAL_INTERVALS,
+            interval_references: Vec::new(),
+            believed: None,
         }
     }
 
@@ -93,6 +103,25 @@ impl FieldModel {
         Ok(mean)
     }
 
+    /// The half widths of intervals in the standard deviation that is predicted, so that intervals are on the whole as wide as
+    /// under the one of the references.
+    ///
+    /// # Shapes
+    /// * `predicted` - the standard deviation that is predicted at each of the references
+    pub fn intervals_in(&self, predicted: &[f64]) -> [f64; 3] {
+        // The noise as it was told: that of the model's observations holds the nugget, which both deviations have already.
+        let nugget = self.nugget_std * self.nugget_std;
+        let told = |entry: &gpara::Observation| (entry.noise_std * entry.noise_std - nugget).max(0.0);
+        let noise = median(self.observations.iter().map(told).collect());
+        let log_ratio = |(&(_, reference), predicted): (&(usize, f64), &f64)| {
+            0.5 * ((reference * reference + noise) / (predicted * predicted + noise)).ln()
+        };
+        let ratios: Vec<f64> = self.interval_references.iter().zip(predicted).map(log_ratio).collect();
+        let count = ratios.len();
+        let factor = if count == 0 { 1.0 } else { (ratios.into_iter().sum::<f64>() / count as f64).exp() };
+        self.interval_factors.map(|width| factor * width)
+    }
+
     /// The posterior of the smooth field.
     ///
     /// # Errors
@@ -111,6 +140,12 @@ impl FieldModel {
             None => Posterior::new(&self.precision, observations),
         }
     }
+}
+
+/// The middle of some values; 0 without any.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// What is predicted of the field, normalised.
@@ -175,15 +210,21 @@ pub trait Method: Send + Sync {
     fn identity(&self) -> String;
 
     /// Whether the level of the field is fitted to the measurements (ordinary kriging), which leave-one-out must know.
-    fn fits_level(&self) -> bool;
+    fn fits_level(&self) -> bool {
+        true
+    }
 
     /// How samples are conditioned on measurements (Eq. 13).
-    fn correction(&self) -> Correction;
+    fn correction(&self) -> Correction {
+        Correction { solver: MeanSolver::Exact, strength: 1.0, range: None }
+    }
 
     /// Which cells' uncertainty counts (B.32-B.34).
-    fn risk(&self) -> RiskRule;
+    fn risk(&self) -> RiskRule {
+        RiskRule::Uniform
+    }
 
-    /// Whether [`draw_prior`](Self::draw_prior) draws samples, which takes seconds.
+    /// Whether an ask reads samples of the prior, which take seconds to draw.
     fn draws_prior(&self) -> bool {
         false
     }
@@ -192,7 +233,24 @@ pub trait Method: Send + Sync {
     ///
     /// # Errors
     /// Those of the network.
-    fn draw_prior(&self, context: &Context, seeds: SeedTree) -> Result<Option<PriorEnsemble>>;
+    fn draw_prior(&self, context: &Context, seeds: SeedTree) -> Result<Option<PriorEnsemble>> {
+        let _ = (context, seeds);
+        Ok(None)
+    }
+
+    /// Whether [`believe`](Self::believe) asks networks.
+    fn believes(&self) -> bool {
+        false
+    }
+
+    /// What networks say of the field after the measurements; `None` for a method without such networks.
+    ///
+    /// # Errors
+    /// Those of the networks.
+    fn believe(&self, context: &Context, observations: &Observations) -> Result<Option<BelievedField>> {
+        let _ = (context, observations);
+        Ok(None)
+    }
 
     /// The model of the field at a state of the measurements.
     ///
@@ -200,7 +258,7 @@ pub trait Method: Send + Sync {
     /// Those of the graph and of the fit.
     fn model(&self, input: &ModelInput<'_>) -> Result<FieldModel>;
 
-    /// The field as far as it is known, without any network: fast enough for every ask. `posterior` is that of `model`.
+    /// The field as far as it is known, no network but those of the model's belief: fast enough for every ask. `posterior` is that of `model`.
     ///
     /// # Errors
     /// Those of the linear algebra.
@@ -264,22 +322,6 @@ impl Method for GaussianMethod {
     fn identity(&self) -> String {
         let Self { level, residual_precision, graph_coupling } = self;
         format!("gaussian 1, level {level}, residual_precision {residual_precision}, graph_coupling {graph_coupling}")
-    }
-
-    fn fits_level(&self) -> bool {
-        true
-    }
-
-    fn correction(&self) -> Correction {
-        Correction { solver: MeanSolver::Exact, strength: 1.0, range: None }
-    }
-
-    fn risk(&self) -> RiskRule {
-        RiskRule::Uniform
-    }
-
-    fn draw_prior(&self, _context: &Context, _seeds: SeedTree) -> Result<Option<PriorEnsemble>> {
-        Ok(None)
     }
 
     fn model(&self, input: &ModelInput<'_>) -> Result<FieldModel> {

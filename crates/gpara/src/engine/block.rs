@@ -214,14 +214,13 @@ impl BlockWork<'_> {
             for (runs, source) in self.parts(front, children) {
                 front::add_to_pivots::<Lanes, T>(simd, size, runs, source, f11, f12);
             }
-            let pivots = template.pivot_starts[at] * LANES..template.pivot_starts[at + 1] * LANES;
-            let (gain, pivots) = (&mut factor.gain[offsets.wide(at)], &mut factor.pivots[pivots]);
+            let (gain, pivots) = (&mut factor.gain[offsets.wide(at)], &mut factor.pivots[self.pivots(at)]);
             front::eliminate::<Lanes, T>(simd, size, f11, f22, gain, pivots, &mut scratch.front);
             for (runs, source) in self.parts(front, children) {
                 front::add_to_boundary::<Lanes, T>(simd, size, runs, source, f22);
             }
         }
-        self.unpack(&mut scratch.outer, rings);
+        self.unpack(&scratch.outer, rings);
     }
 
     /// The derivative of [`eliminate`](Self::eliminate) along the diagonal `weights` (`num_nodes` values, then a 0).
@@ -238,37 +237,43 @@ impl BlockWork<'_> {
             let size = offsets.sizes[at];
             let (own, children) = by_parity(&mut scratch.douter, front.depth);
             let df22 = &mut own[offsets.outer(at)];
+            let of_factor = (&factor.inverse[offsets.square(at)], &factor.gain[offsets.wide(at)]);
+            let out = (&mut factor.dinverse[offsets.square(at)], &mut factor.dgain[offsets.wide(at)]);
+            let nodes = &self.batch.pivot_nodes[template.pivot_starts[at]..template.pivot_starts[at + 1]];
+            if front.parts.is_empty() {
+                for (weight, nodes) in vectors_mut(&mut scratch.front.df11).iter_mut().zip(nodes) {
+                    load(weight, weights, nodes);
+                }
+                front::differentiate_leaf(simd, size, of_factor, df22, out, &mut scratch.front);
+                continue;
+            }
             let df11 = &mut scratch.front.df11[..size.square::<Lanes>()];
             let df12 = &mut scratch.front.df12[..size.wide::<Lanes>()];
             df11.fill(T::ZERO);
             df12.fill(T::ZERO);
-            let nodes = &self.batch.pivot_nodes[template.pivot_starts[at]..template.pivot_starts[at + 1]];
             for (diagonal, index) in vectors_mut(df11).iter_mut().step_by(Lanes::row(size.pivots) + 1).zip(nodes) {
                 load(diagonal, weights, index);
             }
             for (runs, source) in self.parts(front, children) {
                 front::add_to_pivots::<Lanes, T>(simd, size, runs, source, df11, df12);
             }
-            let of_factor = (&factor.inverse[offsets.square(at)], &factor.gain[offsets.wide(at)]);
-            let out = (&mut factor.dinverse[offsets.square(at)], &mut factor.dgain[offsets.wide(at)]);
             front::differentiate::<Lanes, T>(simd, size, of_factor, df22, out, &mut scratch.front);
             for (runs, source) in self.parts(front, children) {
                 front::add_to_boundary::<Lanes, T>(simd, size, runs, source, df22);
             }
         }
-        self.unpack(&mut scratch.douter, rings);
+        self.unpack(&scratch.douter, rings);
     }
 
-    /// The matrix of the ring of each block, from side by side to one after another.
-    fn unpack<T: Kernels>(&self, outer: &mut [Aligned<T>; 2], rings: &mut [T]) {
+    /// The upper triangle of the matrix of the ring of each block, from side by side to one after another.
+    fn unpack<T: Kernels>(&self, outer: &[Aligned<T>; 2], rings: &mut [T]) {
         let root = self.offsets.sizes.len() - 1;
         let size = self.offsets.sizes[root].boundary;
-        let source = &mut outer[0][self.offsets.outer(root)];
-        Lanes::mirror(self.simd, size, source);
+        let source = &outer[0][self.offsets.outer(root)];
         let (row, lane) = (padded(size), ring_values(size));
         for at in 0..size {
-            let vectors = &source[at * Lanes::row(size) * LANES..][..size * LANES];
-            simd::transpose(self.simd, (size, LANES), vectors, LANES, &mut rings[at * row..], lane);
+            let vectors = &source[(at * Lanes::row(size) + at) * LANES..][..(size - at) * LANES];
+            simd::transpose(self.simd, (size - at, LANES), vectors, LANES, &mut rings[at * row + at..], lane);
         }
     }
 
@@ -278,18 +283,18 @@ impl BlockWork<'_> {
         let size = self.offsets.sizes[root].boundary;
         let (row, lane) = (padded(size), ring_values(size));
         for at in 0..size {
-            let vectors = &mut down[at * Lanes::row(size) * LANES..][..size * LANES];
-            simd::transpose(self.simd, (LANES, size), &rings[at * row..], lane, vectors, LANES);
+            let vectors = &mut down[(at * Lanes::row(size) + at) * LANES..][..(size - at) * LANES];
+            simd::transpose(self.simd, (LANES, size - at), &rings[at * row + at..], lane, vectors, LANES);
         }
     }
 
-    /// diag(Z) of all pivots, from the full Z22 of each ring. `visit` sees Z11 and Z12 of each front.
+    /// diag(Z) of all pivots, from the upper triangle of Z22 of each ring. `visit` sees Z11 and Z12 of each front.
     pub(super) fn invert<T: Kernels>(
         &self,
         factor: &mut BlockFactor<T>,
         scratch: &mut BlockScratch<T>,
         rings: &[T],
-        mut visit: impl FnMut(usize, &[T], &[T]),
+        mut visit: Option<impl FnMut(usize, &[T], &[T])>,
     ) {
         let Self { simd, offsets, .. } = *self;
         self.pack(rings, &mut scratch.down);
@@ -297,6 +302,10 @@ impl BlockWork<'_> {
             let (parents, own) = scratch.down.split_at_mut(offsets.down[at]);
             let own = Down::split(offsets.sizes[at], own);
             self.descend(at, parents, &mut *own.z22);
+            if visit.is_none() && self.is_leaf(at) {
+                self.invert_leaf(at, factor, own.z22, &mut scratch.front);
+                continue;
+            }
             let of_factor = (&factor.inverse[offsets.square(at)], &factor.gain[offsets.wide(at)]);
             front::invert::<Lanes, T>(
                 simd,
@@ -306,7 +315,9 @@ impl BlockWork<'_> {
                 (own.z11, own.z12),
                 &mut scratch.front,
             );
-            visit(at, own.z11, own.z12);
+            if let Some(visit) = &mut visit {
+                visit(at, own.z11, own.z12);
+            }
             self.diagonal(at, own.z11, &mut factor.variance);
         }
     }
@@ -329,6 +340,17 @@ impl BlockWork<'_> {
             self.descend(at, parents, &mut *own.z22);
             self.descend(at, dparents, &mut *down.z22);
             let (square, wide) = (offsets.square(at), offsets.wide(at));
+            if self.is_leaf(at) {
+                self.invert_leaf(at, factor, own.z22, &mut scratch.front);
+                self.diagonal(at, &factor.dinverse[square], &mut factor.numerator);
+                let pivots = self.pivots(at);
+                let out = &mut factor.numerator[pivots];
+                out.iter_mut().for_each(|value| *value = -*value);
+                let gains = (&factor.gain[wide.clone()], &factor.dgain[wide]);
+                let scratch = &mut scratch.front;
+                front::differentiate_inverse_leaf(simd, size, gains, own.z22, down.z22, out, scratch);
+                continue;
+            }
             let gain = &factor.gain[wide.clone()];
             let of_factor = (&factor.inverse[square.clone()], gain);
             front::invert::<Lanes, T>(simd, size, of_factor, own.z22, (own.z11, &mut *own.z12), &mut scratch.front);
@@ -350,6 +372,29 @@ impl BlockWork<'_> {
         factor.numerator.iter_mut().for_each(|value| *value = -*value);
     }
 
+    fn is_leaf(&self, at: usize) -> bool {
+        self.template().dissection.fronts[at].parts.is_empty()
+    }
+
+    /// The values of the pivots of a front among those of all.
+    fn pivots(&self, at: usize) -> std::ops::Range<usize> {
+        self.template().pivot_starts[at] * LANES..self.template().pivot_starts[at + 1] * LANES
+    }
+
+    /// diag(Z) of the pivots of a front without parts.
+    fn invert_leaf<T: Kernels>(
+        &self,
+        at: usize,
+        factor: &mut BlockFactor<T>,
+        z22: &mut [T],
+        scratch: &mut Scratch<T>,
+    ) {
+        let offsets = self.offsets;
+        self.diagonal(at, &factor.inverse[offsets.square(at)], &mut factor.variance);
+        let (gain, out) = (&factor.gain[offsets.wide(at)], &mut factor.variance[self.pivots(at)]);
+        front::invert_leaf(self.simd, offsets.sizes[at], gain, z22, out, scratch);
+    }
+
     /// Z22 of a front from its parent, which is in `parents`; that of the root is there already.
     fn descend<T: Kernels>(&self, at: usize, parents: &mut [T], z22: &mut [T]) {
         let offsets = self.offsets;
@@ -362,7 +407,7 @@ impl BlockWork<'_> {
         let size = offsets.sizes[parent];
         let of_parent = Down::split(size, &mut parents[offsets.down[parent]..]);
         let blocks = (&*of_parent.z11, &*of_parent.z12, &*of_parent.z22);
-        front::gather::<Lanes, T>(self.simd, size, &fronts[at].runs, blocks, offsets.sizes[at].boundary, z22);
+        front::gather::<Lanes, T>(self.simd, size, &fronts[at].runs, blocks, Lanes::row(offsets.sizes[at].boundary), z22);
     }
 
     fn diagonal<T: Kernels>(&self, at: usize, z11: &[T], out: &mut [T]) {

@@ -170,7 +170,7 @@ impl<T: Kernels> Factorization<T> {
         self.sweep_trunk_down(false);
         let works = works(&self.plan, &self.offsets, self.simd);
         each_batch(&mut self.workers, &mut self.batches, &mut self.rings, |at, worker, factor, rings| {
-            works(at).invert(factor, &mut worker.scratch, rings, |_, _, _| ());
+            works(at).invert(factor, &mut worker.scratch, rings, None::<fn(usize, &[T], &[T])>);
         });
         self.collect_diagonals(variance, &mut []);
     }
@@ -250,7 +250,7 @@ impl<T: Kernels> Factorization<T> {
         for (at, factor) in self.batches.iter_mut().enumerate() {
             let work = works(at);
             let rings = &self.rings[at * len..(at + 1) * len];
-            work.invert(factor, scratch, rings, |front, z11, z12| {
+            let visit = |front: usize, z11: &[T], z12: &[T]| {
                 let place = Places::new::<Lanes>(self.offsets.sizes[front]);
                 let entries = template.entry_starts[front]..template.entry_starts[front + 1];
                 for (&slot, index) in
@@ -266,7 +266,8 @@ impl<T: Kernels> Factorization<T> {
                         }
                     }
                 }
-            });
+            };
+            work.invert(factor, scratch, rings, Some(visit));
         }
         for (at, factor) in self.fronts.iter().enumerate() {
             let trunk = &self.plan.trunk;

@@ -7,7 +7,7 @@
 
 use super::dissection::Run;
 use super::real::{LANES, padded};
-use super::simd::{self, Kernels, Part, Product, Simd, Strips, Update};
+use super::simd::{self, Kernels, Part, Product, Right, Simd, Strips, Update};
 
 /// How the matrices of a front lie in memory.
 pub(super) trait Layout {
@@ -19,6 +19,12 @@ pub(super) trait Layout {
 
     /// Runs a product.
     fn product<T: Kernels>(simd: Simd, product: Product<'_, T>);
+
+    /// Runs a product whose right factor is symmetric; its upper triangle is [complete](Self::complete).
+    fn product_symmetric<T: Kernels>(simd: Simd, product: Product<'_, T>);
+
+    /// Adds to the upper triangle of a square matrix what [`product_symmetric`](Self::product_symmetric) reads besides.
+    fn complete<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T]);
 
     /// Copies the upper triangle of a square matrix onto the lower one.
     fn mirror<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T]);
@@ -44,6 +50,14 @@ impl Layout for Dense {
         product.dense(simd);
     }
 
+    fn product_symmetric<T: Kernels>(simd: Simd, product: Product<'_, T>) {
+        product.dense(simd);
+    }
+
+    fn complete<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T]) {
+        Self::mirror(simd, size, matrix);
+    }
+
     fn mirror<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T]) {
         simd::mirror(simd, size, matrix, padded(size));
     }
@@ -63,6 +77,14 @@ impl Layout for Lanes {
 
     fn product<T: Kernels>(simd: Simd, product: Product<'_, T>) {
         product.lanes(simd);
+    }
+
+    fn product_symmetric<T: Kernels>(simd: Simd, product: Product<'_, T>) {
+        product.lanes_with(simd, Right::Symmetric);
+    }
+
+    fn complete<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T]) {
+        simd::complete_squares(simd, size, matrix, Self::row(size), T::ONE);
     }
 
     fn mirror<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T]) {
@@ -224,12 +246,13 @@ pub(super) fn differentiate<L: Layout, T: Kernels>(
     L::product(simd, product);
 }
 
-/// Z12 = -K Z22 and the upper triangle of Z11 = P - Z12 K', from the full Z22.
+/// Z12 = -K Z22 and the upper triangle of Z11 = P - Z12 K', from the upper triangle of Z22, which is
+/// [completed](Layout::complete) on the way.
 pub(super) fn invert<L: Layout, T: Kernels>(
     simd: Simd,
     size: Size,
     (inverse, gain): (&[T], &[T]),
-    z22: &[T],
+    z22: &mut [T],
     (z11, z12): (&mut [T], &mut [T]),
     scratch: &mut Scratch<T>,
 ) {
@@ -237,13 +260,15 @@ pub(super) fn invert<L: Layout, T: Kernels>(
     if size.boundary == 0 {
         return;
     }
+    L::complete(simd, size.boundary, z22);
     turn::<L, T>(simd, size, gain, &mut scratch.tall);
     let columns = Columns { simd, size, gain, tall: &scratch.tall };
     columns.times::<L>(z22, None, z12);
     columns.times_transposed::<L>(z12, None, z11);
 }
 
-/// dZ12 and the upper triangle of dZ11, from the full dZ22, after [`invert`] of the same front with the same scratch.
+/// dZ12 and the upper triangle of dZ11, from that of dZ22, after [`invert`] of the same front with the same
+/// scratch.
 #[allow(clippy::too_many_arguments)]
 pub(super) fn differentiate_inverse<L: Layout, T: Kernels>(
     simd: Simd,
@@ -251,7 +276,7 @@ pub(super) fn differentiate_inverse<L: Layout, T: Kernels>(
     gain: &[T],
     (dinverse, dgain): (&[T], &[T]),
     (z12, z22): (&[T], &[T]),
-    dz22: &[T],
+    dz22: &mut [T],
     (dz11, dz12): (&mut [T], &mut [T]),
     scratch: &mut Scratch<T>,
 ) {
@@ -259,11 +284,80 @@ pub(super) fn differentiate_inverse<L: Layout, T: Kernels>(
     if size.boundary == 0 {
         return;
     }
+    L::complete(simd, size.boundary, dz22);
     turn::<L, T>(simd, size, dgain, &mut scratch.dtall);
     let columns = Columns { simd, size, gain, tall: &scratch.tall };
     let dcolumns = Columns { simd, size, gain: dgain, tall: &scratch.dtall };
     dcolumns.times::<L>(z22, Some((&columns, dz22)), dz12);
     columns.times_transposed::<L>(dz12, Some((z12, &dcolumns)), dz11);
+}
+
+/// [`differentiate`] of a front without parts, where dF11 = W is diagonal and dF12 = 0: P W P (upper triangle), dK = -P W K
+/// and dS = K' W K, from W in the first vectors of dF11 in the scratch.
+pub(super) fn differentiate_leaf<T: Kernels>(
+    simd: Simd,
+    size: Size,
+    (inverse, gain): (&[T], &[T]),
+    df22: &mut [T],
+    (dinverse, dgain): (&mut [T], &mut [T]),
+    scratch: &mut Scratch<T>,
+) {
+    type L = Lanes;
+    let Size { pivots: p, boundary: b } = size;
+    let (l1, l2) = (L::row(p), L::row(b));
+    let weights = &scratch.df11[..p * LANES];
+    let weighted = &mut scratch.square[..size.square::<L>()];
+    simd::scale_rows(simd, p, l1, weights, inverse, weighted);
+    transposed::<L, T>(simd, (p, p, p), (inverse, l1), (weighted, l1), dinverse, Update::Set, Part::Upper);
+    let weighted = &mut scratch.wide[..size.wide::<L>()];
+    simd::scale_rows(simd, b, l2, weights, gain, weighted);
+    transposed::<L, T>(simd, (p, b, p), (inverse, l1), (weighted, l2), dgain, Update::SetNegative, Part::Full);
+    transposed::<L, T>(simd, (b, b, p), (gain, l2), (weighted, l2), df22, Update::Set, Part::Upper);
+}
+
+/// Adds diag(K Z22 K') to `diagonal`, for diag(Z11) of a front without parts, where nothing else is asked for: with Z22 = U + U',
+/// U triangular by squares and in place of the upper triangle of Z22, row i of K has K_i Z22 K_i' = 2 (K U)_i K_i'.
+pub(super) fn invert_leaf<T: Kernels>(
+    simd: Simd,
+    size: Size,
+    gain: &[T],
+    z22: &mut [T],
+    diagonal: &mut [T],
+    scratch: &mut Scratch<T>,
+) {
+    let row = Lanes::row(size.boundary);
+    simd::complete_squares(simd, size.boundary, z22, row, T::from_f64(0.5));
+    let product = &mut scratch.wide[..size.wide::<Lanes>()];
+    times_triangle(simd, size, (gain, z22), None, product);
+    simd::add_row_dots(simd, size.boundary, row, product, gain, diagonal);
+}
+
+/// diag(K dZ22 K') + 2 diag(dK Z22 K'), added to `diagonal`, after [`invert_leaf`] of the same front with the same scratch.
+#[allow(clippy::too_many_arguments)]
+pub(super) fn differentiate_inverse_leaf<T: Kernels>(
+    simd: Simd,
+    size: Size,
+    (gain, dgain): (&[T], &[T]),
+    z22: &[T],
+    dz22: &mut [T],
+    diagonal: &mut [T],
+    scratch: &mut Scratch<T>,
+) {
+    let row = Lanes::row(size.boundary);
+    simd::complete_squares(simd, size.boundary, dz22, row, T::from_f64(0.5));
+    simd::add_row_dots(simd, size.boundary, row, &scratch.wide, dgain, diagonal);
+    let product = &mut scratch.half[..size.wide::<Lanes>()];
+    times_triangle(simd, size, (dgain, z22), Some((gain, dz22)), product);
+    simd::add_row_dots(simd, size.boundary, row, product, gain, diagonal);
+}
+
+/// K U, and another such product added to it.
+fn times_triangle<T: Kernels>(simd: Simd, size: Size, (a, u): (&[T], &[T]), and: Option<(&[T], &[T])>, c: &mut [T]) {
+    let Size { pivots: m, boundary: n } = size;
+    let (l2, update, part) = (Lanes::row(n), Update::Set, Part::Full);
+    let (a_row, a_col, b_row, b_col, c_row) = (l2, 1, l2, 1, l2);
+    let product = Product { m, n, k: n, a, a_row, a_col, b: u, b_row, b_col, and, c, c_row, update, part };
+    product.lanes_with(simd, Right::Triangular);
 }
 
 /// Writes K' for the dense kernels, which read left factors by columns and right factors by rows.
@@ -292,7 +386,7 @@ impl<T: Kernels> Columns<'_, T> {
         let (m, n, k, update, part) = (p, b, b, Update::SetNegative, Part::Full);
         let product =
             Product { m, n, k, a, a_row, a_col, b: z22, b_row: l2, b_col: 1, and, c, c_row: l2, update, part };
-        L::product(self.simd, product);
+        L::product_symmetric(self.simd, product);
     }
 
     /// `target -= a K'` and another such product, upper triangle.
@@ -325,9 +419,8 @@ pub(super) fn add_to_pivots<L: Layout, T: Kernels>(
                 None => (&mut *f11, l1, cols.target),
                 Some(col) => (&mut *f12, l2, col),
             };
-            let source = &child[(rows.start * child_row + cols.start) * L::WIDTH..];
             let target = &mut target[(rows.target * target_row + col) * L::WIDTH..];
-            strips::<L>(rows, cols, child_row, target_row).add(simd, source, target);
+            add_pair::<L, T>(simd, (rows, cols), (child, child_row), (target, target_row));
         }
     }
 }
@@ -343,9 +436,34 @@ pub(super) fn add_to_boundary<L: Layout, T: Kernels>(
     let l2 = L::row(size.boundary);
     for (at, rows) in runs.iter().enumerate().skip_while(|(_, rows)| rows.target < size.pivots) {
         for cols in &runs[at..] {
-            let source = &child[(rows.start * child_row + cols.start) * L::WIDTH..];
             let at = (rows.target - size.pivots) * l2 + cols.target - size.pivots;
-            strips::<L>(rows, cols, child_row, l2).add(simd, source, &mut f22[at * L::WIDTH..]);
+            add_pair::<L, T>(simd, (rows, cols), (child, child_row), (&mut f22[at * L::WIDTH..], l2));
+        }
+    }
+}
+
+/// Adds the entries of a child in some rows and columns. Only its upper triangle is there; in the order of a ring the rows may
+/// come after the columns.
+fn add_pair<L: Layout, T: Kernels>(
+    simd: Simd,
+    (rows, cols): (&Run, &Run),
+    (child, child_row): (&[T], usize),
+    (target, target_row): (&mut [T], usize),
+) {
+    if rows.start <= cols.start {
+        let source = &child[(rows.start * child_row + cols.start) * L::WIDTH..];
+        strips::<L>(rows, cols, child_row, target_row).add(simd, source, target);
+        return;
+    }
+    assert_eq!(L::WIDTH, 1, "fronts side by side keep the order of elimination");
+    let mut square = [T::ZERO; LANES * LANES];
+    for i in (0..rows.len).step_by(LANES) {
+        for j in (0..cols.len).step_by(LANES) {
+            let (num_rows, num_cols) = ((rows.len - i).min(LANES), (cols.len - j).min(LANES));
+            let source = &child[(cols.start + j) * child_row + rows.start + i..];
+            simd::transpose(simd, (num_cols, num_rows), source, child_row, &mut square, LANES);
+            let strips = Strips { rows: num_rows, len: num_cols, step: 0, source_row: LANES, target_row };
+            strips.add(simd, &square, &mut target[i * target_row + j..]);
         }
     }
 }
@@ -361,21 +479,10 @@ fn strips<L: Layout>(rows: &Run, cols: &Run, source_row: usize, target_row: usiz
     }
 }
 
-/// The reverse of both: reads the full Z22 of a child from the upper triangles of Z11, Z22 and from Z12 of a front.
+/// The reverse of both: reads the upper triangle of Z22 of a child from the upper triangles of Z11, Z22 and from Z12 of a
+/// front; in the order of a ring the rows of a pair of runs may come after the
+/// columns.
 pub(super) fn gather<L: Layout, T: Kernels>(
-    simd: Simd,
-    size: Size,
-    runs: &[Run],
-    blocks: (&[T], &[T], &[T]),
-    child_boundary: usize,
-    child: &mut [T],
-) {
-    gather_upper::<L, T>(simd, size, runs, blocks, L::row(child_boundary), child);
-    L::mirror(simd, child_boundary, child);
-}
-
-/// The entries of a child on or right of the diagonal in the order of `runs`.
-pub(super) fn gather_upper<L: Layout, T: Kernels>(
     simd: Simd,
     size: Size,
     runs: &[Run],
@@ -392,8 +499,15 @@ pub(super) fn gather_upper<L: Layout, T: Kernels>(
                 (Some(row), Some(col)) => (z22, l2, row * l2 + col),
                 (Some(_), None) => unreachable!("runs are in the order of their targets"),
             };
-            let target = &mut child[(rows.start * child_row + cols.start) * L::WIDTH..];
-            strips::<L>(rows, cols, source_row, child_row).copy(simd, &source[at * L::WIDTH..], target);
+            let source = &source[at * L::WIDTH..];
+            if rows.start <= cols.start {
+                let target = &mut child[(rows.start * child_row + cols.start) * L::WIDTH..];
+                strips::<L>(rows, cols, source_row, child_row).copy(simd, source, target);
+            } else {
+                assert_eq!(L::WIDTH, 1, "fronts side by side keep the order of elimination");
+                let target = &mut child[cols.start * child_row + rows.start..];
+                simd::transpose(simd, (rows.len, cols.len), source, source_row, target, child_row);
+            }
         }
     }
 }

@@ -412,7 +412,7 @@ impl TrunkWork<'_> {
         let (simd, size, scratch) = (self.simd, own.size, room.scratch);
         let (blocks, rest) = Blocks::split(size, room.stack);
         if let Some((of_parent, parent)) = parent {
-            front::gather::<Dense, T>(simd, of_parent, &front.runs, parent.of_z(), size.boundary, blocks.z22);
+            front::gather::<Dense, T>(simd, of_parent, &front.runs, parent.of_z(), padded(size.boundary), blocks.z22);
         }
         let factor = (&*own.inverse, &*own.gain);
         let z = (&mut *blocks.z11, &mut *blocks.z12);
@@ -421,7 +421,7 @@ impl TrunkWork<'_> {
         own.variance.iter_mut().zip(diagonal).for_each(|(out, value)| *out = *value);
         if derivative {
             if let Some((of_parent, parent)) = parent {
-                front::gather::<Dense, T>(simd, of_parent, &front.runs, parent.of_dz(), size.boundary, blocks.dz22);
+                front::gather::<Dense, T>(simd, of_parent, &front.runs, parent.of_dz(), padded(size.boundary), blocks.dz22);
             }
             let dfactor = (&*own.dinverse, &*own.dgain);
             let (z, dz) = ((&*blocks.z12, &*blocks.z22), (&mut *blocks.dz11, &mut *blocks.dz12));
@@ -460,25 +460,11 @@ impl TrunkWork<'_> {
         }
     }
 
-    /// The full covariance of a block's ring, whose order is not that of elimination; cells that do not exist stay as they
-    /// are, since the block is not coupled to them.
+    /// The upper triangle of the covariance of a block's ring, whose order is not that of elimination; cells that do not exist
+    /// stay as they are, since the block is not coupled to them.
     fn gather_ring<T: Kernels>(&self, block: usize, size: Size, blocks: (&[T], &[T], &[T]), ring: &mut [T]) {
-        let row = padded(self.ring);
         let runs = &self.trunk().dissection.blocks[block].runs;
-        front::gather_upper::<Dense, T>(self.simd, size, runs, blocks, row, ring);
-        let (l1, l2) = (padded(size.pivots), padded(size.boundary));
-        for (at, rows) in runs.iter().enumerate() {
-            simd::mirror(self.simd, rows.len, &mut ring[rows.start * (row + 1)..], row);
-            for cols in &runs[at + 1..] {
-                let (source, source_row) = match (rows.target < size.pivots, cols.target < size.pivots) {
-                    (true, true) => (&blocks.0[rows.target * l1 + cols.target..], l1),
-                    (true, false) => (&blocks.1[rows.target * l2 + cols.target - size.pivots..], l2),
-                    _ => (&blocks.2[(rows.target - size.pivots) * l2 + cols.target - size.pivots..], l2),
-                };
-                let target = &mut ring[cols.start * row + rows.start..];
-                simd::transpose(self.simd, (rows.len, cols.len), source, source_row, target, row);
-            }
-        }
+        front::gather::<Dense, T>(self.simd, size, runs, blocks, padded(self.ring), ring);
     }
 
     /// The way up of a solve on `x`: one row a right-hand side, `num_nodes` values and a 0 each.
