@@ -132,6 +132,8 @@ pub(crate) enum Reconstruct {
         symmetries: SymmetrySet,
         /// Whether level and gain of the prediction are fitted to the measurements.
         affine: bool,
+        /// Share of the answer that starts from the network; the rest is the graph alone.
+        network_share: f64,
         /// Where the std comes from.
         std: StdSource,
         /// Name in `models/` of the mean network's spread, where something reads it.

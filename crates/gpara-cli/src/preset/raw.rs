@@ -137,9 +137,15 @@ enum RawReconstruct {
         symmetries: RawSymmetries,
         #[serde(default)]
         affine: bool,
+        #[serde(default = "whole")]
+        network_share: f64,
         std: RawStd,
     },
     Gaussian {},
+}
+
+fn whole() -> f64 {
+    1.0
 }
 
 #[derive(Debug, Deserialize)]
@@ -270,7 +276,8 @@ impl RawReconstruct {
                 };
                 Reconstruct::Trajectories { num_trajectories, schedule }
             }
-            Self::MeanNetwork { model, symmetries, affine, std } => {
+            Self::MeanNetwork { model, symmetries, affine, network_share, std } => {
+                positive("reconstruct.network_share", network_share)?;
                 let symmetries = match symmetries {
                     RawSymmetries::Identity => SymmetrySet::Identity,
                     RawSymmetries::LeftRight => SymmetrySet::LeftRight,
@@ -284,7 +291,7 @@ impl RawReconstruct {
                     RawStd::Ensemble {} => (StdSource::Ensemble, None),
                     RawStd::Network { model } => (StdSource::Network, Some(model)),
                 };
-                Reconstruct::MeanNetwork { model, symmetries, affine, std, spread }
+                Reconstruct::MeanNetwork { model, symmetries, affine, network_share, std, spread }
             }
             Self::Gaussian {} => Reconstruct::Gaussian,
         })

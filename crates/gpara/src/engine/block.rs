@@ -382,13 +382,7 @@ impl BlockWork<'_> {
     }
 
     /// diag(Z) of the pivots of a front without parts.
-    fn invert_leaf<T: Kernels>(
-        &self,
-        at: usize,
-        factor: &mut BlockFactor<T>,
-        z22: &mut [T],
-        scratch: &mut Scratch<T>,
-    ) {
+    fn invert_leaf<T: Kernels>(&self, at: usize, factor: &mut BlockFactor<T>, z22: &mut [T], scratch: &mut Scratch<T>) {
         let offsets = self.offsets;
         self.diagonal(at, &factor.inverse[offsets.square(at)], &mut factor.variance);
         let (gain, out) = (&factor.gain[offsets.wide(at)], &mut factor.variance[self.pivots(at)]);
@@ -407,7 +401,14 @@ impl BlockWork<'_> {
         let size = offsets.sizes[parent];
         let of_parent = Down::split(size, &mut parents[offsets.down[parent]..]);
         let blocks = (&*of_parent.z11, &*of_parent.z12, &*of_parent.z22);
-        front::gather::<Lanes, T>(self.simd, size, &fronts[at].runs, blocks, Lanes::row(offsets.sizes[at].boundary), z22);
+        front::gather::<Lanes, T>(
+            self.simd,
+            size,
+            &fronts[at].runs,
+            blocks,
+            Lanes::row(offsets.sizes[at].boundary),
+            z22,
+        );
     }
 
     fn diagonal<T: Kernels>(&self, at: usize, z11: &[T], out: &mut [T]) {

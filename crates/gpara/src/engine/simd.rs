@@ -837,7 +837,8 @@ unsafe fn product_packed<V: Vector>(p: &Raw<V::Elem>) {
                         if p.part == Part::Upper && j + strip <= first + i {
                             break;
                         }
-                        let (factors, strides) = ([(left.add(i * depth).cast_const(), right.cast_const())], (1, end - i));
+                        let (factors, strides) =
+                            ([(left.add(i * depth).cast_const(), right.cast_const())], (1, end - i));
                         let c = p.c.add((first + i) * p.c_row + j);
                         macro_rules! rows {
                             ($($m:literal)*) => {

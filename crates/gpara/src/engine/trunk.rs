@@ -421,7 +421,14 @@ impl TrunkWork<'_> {
         own.variance.iter_mut().zip(diagonal).for_each(|(out, value)| *out = *value);
         if derivative {
             if let Some((of_parent, parent)) = parent {
-                front::gather::<Dense, T>(simd, of_parent, &front.runs, parent.of_dz(), padded(size.boundary), blocks.dz22);
+                front::gather::<Dense, T>(
+                    simd,
+                    of_parent,
+                    &front.runs,
+                    parent.of_dz(),
+                    padded(size.boundary),
+                    blocks.dz22,
+                );
             }
             let dfactor = (&*own.dinverse, &*own.dgain);
             let (z, dz) = ((&*blocks.z12, &*blocks.z22), (&mut *blocks.dz11, &mut *blocks.dz12));
