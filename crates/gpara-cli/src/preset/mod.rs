@@ -136,9 +136,6 @@ pub(crate) enum Reconstruct {
         std: StdSource,
         /// Name in `models/` of the mean network's spread, where something reads it.
         spread: Option<String>,
-        /// The graph posterior's std times this stands in for a spread network where none may be asked, e.g. in a session's
-        /// status.
-        quick_std_scale: Option<f64>,
     },
     /// The Gaussian posterior in closed form.
     Gaussian,

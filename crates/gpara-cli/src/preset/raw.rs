@@ -168,7 +168,6 @@ enum RawStd {
     /// By a spread network.
     Network {
         model: String,
-        posterior_scale: Option<f64>,
     },
 }
 
@@ -277,20 +276,15 @@ impl RawReconstruct {
                     RawSymmetries::LeftRight => SymmetrySet::LeftRight,
                     RawSymmetries::All => SymmetrySet::All,
                 };
-                let (std, spread, quick_std_scale) = match std {
+                let (std, spread) = match std {
                     RawStd::Posterior { scale } => {
                         positive("reconstruct.std.scale", scale)?;
-                        (StdSource::Posterior { scale }, None, None)
+                        (StdSource::Posterior { scale }, None)
                     }
-                    RawStd::Ensemble {} => (StdSource::Ensemble, None, None),
-                    RawStd::Network { model, posterior_scale } => {
-                        posterior_scale
-                            .iter()
-                            .try_for_each(|&scale| positive("reconstruct.std.posterior_scale", scale))?;
-                        (StdSource::Network, Some(model), posterior_scale)
-                    }
+                    RawStd::Ensemble {} => (StdSource::Ensemble, None),
+                    RawStd::Network { model } => (StdSource::Network, Some(model)),
                 };
-                Reconstruct::MeanNetwork { model, symmetries, affine, std, spread, quick_std_scale }
+                Reconstruct::MeanNetwork { model, symmetries, affine, std, spread }
             }
             Self::Gaussian {} => Reconstruct::Gaussian,
         })

@@ -50,6 +50,17 @@ pub struct Gpara {
     belief: Option<BeliefCache>,
 }
 
+/// What [`Gpara`] knows of a state before it chooses.
+struct Assessment {
+    posterior: Posterior,
+    weights: RiskWeights,
+    moments: UtilityMoments,
+    /// The z-scored utility of every candidate.
+    anchor: Vec<f64>,
+    /// Their calibrated scores.
+    scores: Vec<f64>,
+}
+
 impl Gpara {
     /// The policy with a scorer; [`ZeroScorer`](crate::ZeroScorer) leaves the analytic utility as it is.
     pub fn new(settings: GparaSettings, scorer: Box<dyn Scorer>) -> Self {
@@ -109,8 +120,24 @@ impl Gpara {
         }
     }
 
+    /// Everything a choice is made of.
+    fn assess(&mut self, input: &AcquisitionInput<'_>) -> Result<Assessment> {
+        let believed = match &mut self.belief {
+            Some(belief) => Some(belief.refresh(input.context, input.observations)?.precision.clone()),
+            None => None,
+        };
+        let input = &AcquisitionInput { precision: believed.as_ref().unwrap_or(input.precision), ..*input };
+        let (posterior, ensemble) = self.condition(input)?;
+        let weights = self.weights(input, ensemble.as_ref())?;
+        let method = self.settings.utility;
+        let moments = UtilityMoments::compute(&posterior, &weights, input.noise_std, method, input.seeds, input.round)?;
+        let anchor = normalized_utility(&moments.utility, input.candidates);
+        let scores = self.calibrated(input, &posterior, ensemble, &weights, &moments, &anchor)?;
+        Ok(Assessment { posterior, weights, moments, anchor, scores })
+    }
+
     /// The calibrated score of every candidate.
-    fn scores(
+    fn calibrated(
         &self,
         input: &AcquisitionInput<'_>,
         posterior: &Posterior,
@@ -166,18 +193,8 @@ impl Policy for Gpara {
 
     fn select(&mut self, input: &AcquisitionInput<'_>, count: usize) -> Result<Selection> {
         check_count(input, count)?;
-        let believed = match &mut self.belief {
-            Some(belief) => Some(belief.refresh(input.context, input.observations)?.precision.clone()),
-            None => None,
-        };
-        let input = &AcquisitionInput { precision: believed.as_ref().unwrap_or(input.precision), ..*input };
         let AcquisitionInput { candidates, noise_std, .. } = *input;
-        let (posterior, ensemble) = self.condition(input)?;
-        let weights = self.weights(input, ensemble.as_ref())?;
-        let method = self.settings.utility;
-        let moments = UtilityMoments::compute(&posterior, &weights, noise_std, method, input.seeds, input.round)?;
-        let anchor = normalized_utility(&moments.utility, candidates);
-        let scores = self.scores(input, &posterior, ensemble, &weights, &moments, &anchor)?;
+        let Assessment { posterior, weights, moments, anchor, scores } = self.assess(input)?;
         let batch = BatchInput {
             posterior: &posterior,
             weights: &weights,
@@ -194,5 +211,10 @@ impl Policy for Gpara {
         };
         let risk = Some(weights.weighted_risk(&moments.variance_estimate));
         Ok(Selection { points: nodes.into_iter().map(point).collect(), risk })
+    }
+
+    fn scores(&mut self, input: &AcquisitionInput<'_>) -> Result<Vec<f64>> {
+        check_count(input, 1)?;
+        Ok(self.assess(input)?.scores)
     }
 }
