@@ -5,9 +5,9 @@
 //! matrices are assembled in their upper triangles; the order of elimination is the order of rows, so an upper triangle of a
 //! child lies in the upper triangle of its parent.
 
-use super::dissection::Run;
+use super::dense_inverse::invert_dense;
 use super::real::{LANES, padded};
-use super::simd::{self, Kernels, Part, Product, Right, Simd, Strips, Update};
+use super::simd::{self, Kernels, Part, Product, Right, Simd, Update};
 
 /// How the matrices of a front lie in memory.
 pub(super) trait Layout {
@@ -131,9 +131,9 @@ pub(super) struct Scratch<T> {
     pub(super) f12: super::real::Aligned<T>,
     pub(super) df11: super::real::Aligned<T>,
     pub(super) df12: super::real::Aligned<T>,
-    square: super::real::Aligned<T>,
-    wide: super::real::Aligned<T>,
-    half: super::real::Aligned<T>,
+    pub(super) square: super::real::Aligned<T>,
+    pub(super) wide: super::real::Aligned<T>,
+    pub(super) half: super::real::Aligned<T>,
     tall: super::real::Aligned<T>,
     dtall: super::real::Aligned<T>,
 }
@@ -165,7 +165,7 @@ impl<T: Kernels> Scratch<T> {
 
 /// C = A' B for A (k x m) and B (k x n) by rows; rows of C are as long as those of B.
 #[allow(clippy::too_many_arguments)]
-fn transposed<L: Layout, T: Kernels>(
+pub(super) fn transposed<L: Layout, T: Kernels>(
     simd: Simd,
     (m, n, k): (usize, usize, usize),
     (a, a_col): (&[T], usize),
@@ -292,74 +292,6 @@ pub(super) fn differentiate_inverse<L: Layout, T: Kernels>(
     columns.times_transposed::<L>(dz12, Some((z12, &dcolumns)), dz11);
 }
 
-/// [`differentiate`] of a front without parts, where dF11 = W is diagonal and dF12 = 0: P W P (upper triangle), dK = -P W K
-/// and dS = K' W K, from W in the first vectors of dF11 in the scratch.
-pub(super) fn differentiate_leaf<T: Kernels>(
-    simd: Simd,
-    size: Size,
-    (inverse, gain): (&[T], &[T]),
-    df22: &mut [T],
-    (dinverse, dgain): (&mut [T], &mut [T]),
-    scratch: &mut Scratch<T>,
-) {
-    type L = Lanes;
-    let Size { pivots: p, boundary: b } = size;
-    let (l1, l2) = (L::row(p), L::row(b));
-    let weights = &scratch.df11[..p * LANES];
-    let weighted = &mut scratch.square[..size.square::<L>()];
-    simd::scale_rows(simd, p, l1, weights, inverse, weighted);
-    transposed::<L, T>(simd, (p, p, p), (inverse, l1), (weighted, l1), dinverse, Update::Set, Part::Upper);
-    let weighted = &mut scratch.wide[..size.wide::<L>()];
-    simd::scale_rows(simd, b, l2, weights, gain, weighted);
-    transposed::<L, T>(simd, (p, b, p), (inverse, l1), (weighted, l2), dgain, Update::SetNegative, Part::Full);
-    transposed::<L, T>(simd, (b, b, p), (gain, l2), (weighted, l2), df22, Update::Set, Part::Upper);
-}
-
-/// Adds diag(K Z22 K') to `diagonal`, for diag(Z11) of a front without parts, where nothing else is asked for: with Z22 = U + U',
-/// U triangular by squares and in place of the upper triangle of Z22, row i of K has K_i Z22 K_i' = 2 (K U)_i K_i'.
-pub(super) fn invert_leaf<T: Kernels>(
-    simd: Simd,
-    size: Size,
-    gain: &[T],
-    z22: &mut [T],
-    diagonal: &mut [T],
-    scratch: &mut Scratch<T>,
-) {
-    let row = Lanes::row(size.boundary);
-    simd::complete_squares(simd, size.boundary, z22, row, T::from_f64(0.5));
-    let product = &mut scratch.wide[..size.wide::<Lanes>()];
-    times_triangle(simd, size, (gain, z22), None, product);
-    simd::add_row_dots(simd, size.boundary, row, product, gain, diagonal);
-}
-
-/// diag(K dZ22 K') + 2 diag(dK Z22 K'), added to `diagonal`, after [`invert_leaf`] of the same front with the same scratch.
-#[allow(clippy::too_many_arguments)]
-pub(super) fn differentiate_inverse_leaf<T: Kernels>(
-    simd: Simd,
-    size: Size,
-    (gain, dgain): (&[T], &[T]),
-    z22: &[T],
-    dz22: &mut [T],
-    diagonal: &mut [T],
-    scratch: &mut Scratch<T>,
-) {
-    let row = Lanes::row(size.boundary);
-    simd::complete_squares(simd, size.boundary, dz22, row, T::from_f64(0.5));
-    simd::add_row_dots(simd, size.boundary, row, &scratch.wide, dgain, diagonal);
-    let product = &mut scratch.half[..size.wide::<Lanes>()];
-    times_triangle(simd, size, (dgain, z22), Some((gain, dz22)), product);
-    simd::add_row_dots(simd, size.boundary, row, product, gain, diagonal);
-}
-
-/// K U, and another such product added to it.
-fn times_triangle<T: Kernels>(simd: Simd, size: Size, (a, u): (&[T], &[T]), and: Option<(&[T], &[T])>, c: &mut [T]) {
-    let Size { pivots: m, boundary: n } = size;
-    let (l2, update, part) = (Lanes::row(n), Update::Set, Part::Full);
-    let (a_row, a_col, b_row, b_col, c_row) = (l2, 1, l2, 1, l2);
-    let product = Product { m, n, k: n, a, a_row, a_col, b: u, b_row, b_col, and, c, c_row, update, part };
-    product.lanes_with(simd, Right::Triangular);
-}
-
 /// Writes K' for the dense kernels, which read left factors by columns and right factors by rows.
 fn turn<L: Layout, T: Kernels>(simd: Simd, size: Size, gain: &[T], tall: &mut [T]) {
     if L::WIDTH == 1 {
@@ -400,215 +332,4 @@ impl<T: Kernels> Columns<'_, T> {
             Product { m, n, k, a, a_row: l2, a_col: 1, b: b_matrix, b_row, b_col, and, c, c_row: l1, update, part };
         L::product(self.simd, product);
     }
-}
-
-/// Adds the rows of a child's matrix that belong to pivots of a front to F11 and F12, upper triangle; `runs` in increasing
-/// order of their targets.
-pub(super) fn add_to_pivots<L: Layout, T: Kernels>(
-    simd: Simd,
-    size: Size,
-    runs: &[Run],
-    (child, child_row): (&[T], usize),
-    f11: &mut [T],
-    f12: &mut [T],
-) {
-    let (l1, l2) = (L::row(size.pivots), L::row(size.boundary));
-    for (at, rows) in runs.iter().enumerate().take_while(|(_, rows)| rows.target < size.pivots) {
-        for cols in &runs[at..] {
-            let (target, target_row, col) = match cols.target.checked_sub(size.pivots) {
-                None => (&mut *f11, l1, cols.target),
-                Some(col) => (&mut *f12, l2, col),
-            };
-            let target = &mut target[(rows.target * target_row + col) * L::WIDTH..];
-            add_pair::<L, T>(simd, (rows, cols), (child, child_row), (target, target_row));
-        }
-    }
-}
-
-/// Adds the rest of a child's matrix to F22.
-pub(super) fn add_to_boundary<L: Layout, T: Kernels>(
-    simd: Simd,
-    size: Size,
-    runs: &[Run],
-    (child, child_row): (&[T], usize),
-    f22: &mut [T],
-) {
-    let l2 = L::row(size.boundary);
-    for (at, rows) in runs.iter().enumerate().skip_while(|(_, rows)| rows.target < size.pivots) {
-        for cols in &runs[at..] {
-            let at = (rows.target - size.pivots) * l2 + cols.target - size.pivots;
-            add_pair::<L, T>(simd, (rows, cols), (child, child_row), (&mut f22[at * L::WIDTH..], l2));
-        }
-    }
-}
-
-/// Adds the entries of a child in some rows and columns. Only its upper triangle is there; in the order of a ring the rows may
-/// come after the columns.
-fn add_pair<L: Layout, T: Kernels>(
-    simd: Simd,
-    (rows, cols): (&Run, &Run),
-    (child, child_row): (&[T], usize),
-    (target, target_row): (&mut [T], usize),
-) {
-    if rows.start <= cols.start {
-        let source = &child[(rows.start * child_row + cols.start) * L::WIDTH..];
-        strips::<L>(rows, cols, child_row, target_row).add(simd, source, target);
-        return;
-    }
-    assert_eq!(L::WIDTH, 1, "fronts side by side keep the order of elimination");
-    let mut square = [T::ZERO; LANES * LANES];
-    for i in (0..rows.len).step_by(LANES) {
-        for j in (0..cols.len).step_by(LANES) {
-            let (num_rows, num_cols) = ((rows.len - i).min(LANES), (cols.len - j).min(LANES));
-            let source = &child[(cols.start + j) * child_row + rows.start + i..];
-            simd::transpose(simd, (num_cols, num_rows), source, child_row, &mut square, LANES);
-            let strips = Strips { rows: num_rows, len: num_cols, step: 0, source_row: LANES, target_row };
-            strips.add(simd, &square, &mut target[i * target_row + j..]);
-        }
-    }
-}
-
-/// The entries of a child in some rows and columns, without what is left of the diagonal.
-fn strips<L: Layout>(rows: &Run, cols: &Run, source_row: usize, target_row: usize) -> Strips {
-    Strips {
-        rows: rows.len,
-        len: cols.len * L::WIDTH,
-        step: if cols.start == rows.start { L::WIDTH } else { 0 },
-        source_row: source_row * L::WIDTH,
-        target_row: target_row * L::WIDTH,
-    }
-}
-
-/// The reverse of both: reads the upper triangle of Z22 of a child from the upper triangles of Z11, Z22 and from Z12 of a
-/// front; in the order of a ring the rows of a pair of runs may come after the
-/// columns.
-pub(super) fn gather<L: Layout, T: Kernels>(
-    simd: Simd,
-    size: Size,
-    runs: &[Run],
-    (z11, z12, z22): (&[T], &[T], &[T]),
-    child_row: usize,
-    child: &mut [T],
-) {
-    let (p, l1, l2) = (size.pivots, L::row(size.pivots), L::row(size.boundary));
-    for (at, rows) in runs.iter().enumerate() {
-        for cols in &runs[at..] {
-            let (source, source_row, at) = match (rows.target.checked_sub(p), cols.target.checked_sub(p)) {
-                (None, None) => (z11, l1, rows.target * l1 + cols.target),
-                (None, Some(col)) => (z12, l2, rows.target * l2 + col),
-                (Some(row), Some(col)) => (z22, l2, row * l2 + col),
-                (Some(_), None) => unreachable!("runs are in the order of their targets"),
-            };
-            let source = &source[at * L::WIDTH..];
-            if rows.start <= cols.start {
-                let target = &mut child[(rows.start * child_row + cols.start) * L::WIDTH..];
-                strips::<L>(rows, cols, source_row, child_row).copy(simd, source, target);
-            } else {
-                assert_eq!(L::WIDTH, 1, "fronts side by side keep the order of elimination");
-                let target = &mut child[cols.start * child_row + rows.start..];
-                simd::transpose(simd, (rows.len, cols.len), source, source_row, target, child_row);
-            }
-        }
-    }
-}
-
-/// The inverse of a dense symmetric positive definite matrix from its upper triangle, in place, by halves:
-/// with Y = P1 A12 and C = A22 - A12' Y, the inverse is [P1 + Y C^-1 Y', -Y C^-1; ., C^-1].
-fn invert_dense<T: Kernels>(
-    simd: Simd,
-    size: usize,
-    matrix: &mut [T],
-    row: usize,
-    pivots: &mut [T],
-    scratch: &mut [T],
-) {
-    if size <= LANES {
-        simd::invert_small(simd, size, matrix, row, pivots);
-        return;
-    }
-    // The second half starts at a whole vector, so that its rows are as well aligned as those of the matrix.
-    let h = padded(size / 2);
-    let q = size - h;
-    let lq = padded(q);
-    invert_dense(simd, h, matrix, row, pivots, scratch);
-    let (y, rest) = scratch.split_at_mut(h * lq);
-    let (upper, lower) = matrix.split_at_mut(h * row);
-    let full = Part::Full;
-    let (p1, a12) = (&upper[..], &upper[h..]);
-    let (c, update) = (&mut *y, Update::Set);
-    Product {
-        m: h,
-        n: q,
-        k: h,
-        a: p1,
-        a_row: 1,
-        a_col: row,
-        b: a12,
-        b_row: row,
-        b_col: 1,
-        and: None,
-        c,
-        c_row: lq,
-        update,
-        part: full,
-    }
-    .dense(simd);
-    let (c, update) = (&mut lower[h..], Update::Subtract);
-    Product {
-        m: q,
-        n: q,
-        k: h,
-        a: a12,
-        a_row: 1,
-        a_col: row,
-        b: &*y,
-        b_row: lq,
-        b_col: 1,
-        and: None,
-        c,
-        c_row: row,
-        update,
-        part: Part::Upper,
-    }
-    .dense(simd);
-    invert_dense(simd, q, &mut lower[h..], row, &mut pivots[h..], rest);
-    // A12 <- -Y C^-1, A21 its transpose.
-    let (c, update) = (&mut upper[h..], Update::SetNegative);
-    Product {
-        m: h,
-        n: q,
-        k: q,
-        a: &*y,
-        a_row: lq,
-        a_col: 1,
-        b: &lower[h..],
-        b_row: row,
-        b_col: 1,
-        and: None,
-        c,
-        c_row: row,
-        update,
-        part: full,
-    }
-    .dense(simd);
-    simd::transpose(simd, (h, q), &upper[h..], row, lower, row);
-    // P1 - A12 Y' as -(Y A21)' would read A21 by rows: P1 <- P1 - Y A21, symmetric.
-    let (c, update) = (&mut upper[..], Update::Subtract);
-    Product {
-        m: h,
-        n: h,
-        k: q,
-        a: &*y,
-        a_row: lq,
-        a_col: 1,
-        b: &*lower,
-        b_row: row,
-        b_col: 1,
-        and: None,
-        c,
-        c_row: row,
-        update,
-        part: full,
-    }
-    .dense(simd);
 }

@@ -30,7 +30,7 @@ pub(crate) trait Real:
     /// 1.
     const ONE: Self;
     /// Where sums of products start; it is taken off at their end. Covariances of cells some hundred steps apart are near the
-    /// smallest normal number, and processors take a hundred times longer where a product or its sum is below it. A sum
+    /// smallest normal number, and processors take far longer where a product or its sum is below it. A sum
     /// that starts here rounds to this or to a multiple of its last digit, which is a normal number too: what is smaller
     /// becomes 0. 0 where the type reaches far enough.
     const BIAS: Self;

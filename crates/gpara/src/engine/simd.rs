@@ -1277,21 +1277,23 @@ unsafe fn subtract_dots_dense<V: Vector>(
 ) {
     // SAFETY: row indices stay below `rows`, columns below `cols`; `buffer` holds one vector.
     unsafe {
+        let bias = V::splat(V::Elem::BIAS);
         let full = cols - cols % V::WIDTH;
         for i in 0..rows {
             let values = matrix.add(i * row);
-            let mut sums = V::splat(V::Elem::ZERO);
+            let mut sums = bias;
             for j in (0..full).step_by(V::WIDTH) {
                 sums = sums.plus_product(V::load(values.add(j)), V::load(x.add(j)));
             }
+            if full < cols {
+                let (values, x) = (values.add(full), x.add(full));
+                sums = sums.plus_product(V::load_first(values, cols - full), V::load_first(x, cols - full));
+            }
             let mut buffer = [V::Elem::ZERO; LANES];
-            sums.store(buffer.as_mut_ptr());
+            sums.sub(bias).store(buffer.as_mut_ptr());
             let mut sum = V::Elem::ZERO;
             for value in &buffer[..V::WIDTH] {
                 sum += *value;
-            }
-            for j in full..cols {
-                sum += *values.add(j) * *x.add(j);
             }
             *out.add(i) -= sum;
         }
