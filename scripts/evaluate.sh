@@ -8,9 +8,10 @@ cd "$(dirname "$0")/.."
 gpara=${GPARA:-target/release/gpara}
 
 status=0
-for part in "" _efficiency _rates _ablation _robust; do
+for part in "" _rivals _efficiency _rates _ablation _robust; do
     for task in radio depth; do
         name=eval_$task$part
+        if [ ! -e "configs/$name.toml" ]; then continue; fi
         flags=(--data "${!task}" --out "runs/$name" --record results)
         if [ "$part" = _efficiency ]; then flags+=(--jobs 1); fi
         if [ -n "$weights" ]; then flags+=(--weights "$weights"); fi

@@ -7,7 +7,7 @@ gpara=${GPARA:-target/release/gpara}
 
 configs=()
 for task in radio depth; do
-    for part in "" _rates _ablation _efficiency _robust; do
+    for part in "" _rivals _rates _ablation _efficiency _robust _guidance; do
         if [ -e "results/eval_$task$part.jsonl.gz" ]; then configs+=("configs/eval_$task$part.toml"); fi
     done
 done

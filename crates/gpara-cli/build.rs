@@ -1,4 +1,5 @@
-//! Embeds every model of `models/` (NAME.onnx with its card NAME.toml) in the binary.
+//! Embeds every model of `models/` (NAME.onnx with its card NAME.toml) in the binary; with GPARA_EMBED=none in the environment
+//! none, for a small program that takes its networks from a folder (`--weights`).
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -8,9 +9,15 @@ fn main() {
     let root = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let models = root.join("models");
     println!("cargo::rerun-if-changed={}", models.display());
+    println!("cargo::rerun-if-env-changed=GPARA_EMBED");
+    let embed = match env::var("GPARA_EMBED").as_deref() {
+        Err(_) | Ok("all") => true,
+        Ok("none") => false,
+        Ok(other) => panic!("GPARA_EMBED={other}: it is `all` (or not set) or `none`"),
+    };
     let mut networks: Vec<PathBuf> = match fs::read_dir(&models) {
-        Ok(entries) => entries.map(|entry| entry.expect("models/ can be listed").path()).collect(),
-        Err(_) => Vec::new(),
+        Ok(entries) if embed => entries.map(|entry| entry.expect("models/ can be listed").path()).collect(),
+        _ => Vec::new(),
     };
     networks.retain(|path| path.extension().is_some_and(|extension| extension == "onnx"));
     networks.sort();

@@ -31,7 +31,17 @@ use failure::{Failure, Outcome};
 
 /// Where to measure a field next, and what the whole field looks like given the measurements
 #[derive(Debug, Parser)]
-#[command(name = "gpara", version, arg_required_else_help = true)]
+#[command(
+    name = "gpara",
+    version,
+    arg_required_else_help = true,
+    after_help = "A campaign on a field of 64 x 64 cells:
+  gpara new S.gpara --grid 64x64 --unit dBm --sigma 2dB
+  gpara tell S.gpara measured.csv --column value=rssi   what is measured already, if anything is
+  gpara ask S.gpara -n 8 > points.csv                   measure these, then tell them
+  gpara reconstruct S.gpara -o map.tif --std std.tif
+  gpara report S.gpara -o report.html"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -34,6 +34,17 @@ pub(crate) trait ModelSource: Sync {
     fn fingerprint(&self, name: &str) -> Outcome<String>;
 }
 
+/// The networks of a command: those in the binary, or of the folder that `--weights` names, each loaded once.
+pub(crate) fn models(weights: Option<&Path>) -> Box<dyn ModelSource> {
+    match weights.map(Path::to_path_buf) {
+        #[cfg(feature = "train")]
+        Some(folder) => Box::new(CachedSource::new(TorchSource::new(folder))),
+        #[cfg(not(feature = "train"))]
+        Some(folder) => Box::new(CachedSource::new(FolderSource { folder })),
+        None => Box::new(CachedSource::new(EmbeddedSource)),
+    }
+}
+
 /// The first half of a SHA-256: enough to tell weights apart, short enough for every line of a results file.
 fn short_hash(bytes: &[u8]) -> String {
     sha256_hex(bytes).chars().take(16).collect()
@@ -71,9 +82,8 @@ impl ModelSource for EmbeddedSource {
 }
 
 /// Exported networks, `NAME.onnx` with the card `NAME.toml`, in a folder; what is not there comes from the binary.
-pub(crate) struct FolderSource {
-    /// The folder.
-    pub(crate) folder: PathBuf,
+struct FolderSource {
+    folder: PathBuf,
 }
 
 impl FolderSource {
@@ -128,7 +138,7 @@ fn hash_of(file: &Path) -> Outcome<String> {
 }
 
 /// Loads each network of another source once, for an evaluation over many scenes.
-pub(crate) struct CachedSource<S> {
+struct CachedSource<S> {
     source: S,
     priors: Mutex<HashMap<String, SourcedPrior>>,
     means: Mutex<HashMap<String, Arc<dyn MeanPredictor>>>,
@@ -139,8 +149,7 @@ pub(crate) struct CachedSource<S> {
 }
 
 impl<S: ModelSource> CachedSource<S> {
-    /// A cache in front of `source`.
-    pub(crate) fn new(source: S) -> Self {
+    fn new(source: S) -> Self {
         let (priors, means, spreads) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (graphs, scorers, hashes) = (Mutex::default(), Mutex::default(), Mutex::default());
         Self { source, priors, means, spreads, graphs, scorers, hashes }
@@ -212,7 +221,7 @@ impl<S: ModelSource> ModelSource for CachedSource<S> {
 /// Weights as the trainer writes them, run by libtorch: on a GPU where there is one. Graphs and scorers, asked once a scene
 /// or once a round, and what is not there, come from exported networks.
 #[cfg(feature = "train")]
-pub(crate) struct TorchSource {
+struct TorchSource {
     /// Holds `NAME.safetensors`, NAME with underscores.
     folder: PathBuf,
     exported: FolderSource,
@@ -220,8 +229,7 @@ pub(crate) struct TorchSource {
 
 #[cfg(feature = "train")]
 impl TorchSource {
-    /// The weights of a folder.
-    pub(crate) fn new(folder: PathBuf) -> Self {
+    fn new(folder: PathBuf) -> Self {
         Self { exported: FolderSource { folder: folder.clone() }, folder }
     }
 

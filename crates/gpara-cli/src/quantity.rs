@@ -54,6 +54,11 @@ impl Quantity {
     }
 }
 
+/// A unit as it follows a number: nothing where there is none.
+pub(crate) fn unit_suffix(unit: &str) -> String {
+    if unit.is_empty() { String::new() } else { format!(" {unit}") }
+}
+
 /// A cell, `ROW,COL`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cell {

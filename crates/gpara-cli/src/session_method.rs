@@ -1,19 +1,19 @@
 //! The method of a session: the Gaussian one of the library, or a preset with networks of this binary.
 
 use gpara::{
-    Context, Correction, EnsembleMoments, Posterior, PriorEnsemble, Reconstruction, ReconstructionInput, RiskRule,
-    RiskSettings, SeedTree, StdSource, UtilityMethod,
+    Calibration, Context, Correction, EnsembleMoments, Observations, Posterior, PriorEnsemble, Reconstruction,
+    ReconstructionInput, RiskRule, SeedTree, StdSource, UtilityMethod, measurement_spacing,
 };
 use gpara_nn::Card;
 use gpara_session::{
-    FieldModel, Method, ModelInput, PredictedStd, Prediction, SessionPrior, Settings, Task as SessionTask,
-    gaussian_method, sha256_hex,
+    BelievedField, FieldModel, Method, ModelInput, PredictedStd, Prediction, SessionPrior, Settings,
+    Task as SessionTask, gaussian_method, sha256_hex,
 };
 use gpara_tasks::radio::INVALID_VALUE;
 
 use crate::embedded_models::EmbeddedModel;
 use crate::failure::{Failure, Outcome};
-use crate::model_source::EmbeddedSource;
+use crate::model_source::{EmbeddedSource, ModelSource};
 use crate::preset::{Graph, Preset, Prior, Reconstruct, Task, draw_prior, mean_reconstructor, residual_precision};
 
 /// The method that the settings of a session name.
@@ -48,12 +48,21 @@ pub(crate) fn prior_of(preset: &Preset) -> Outcome<SessionPrior> {
     Ok(SessionPrior::Gaussian { level: mean, residual_precision, graph_coupling })
 }
 
-/// A preset with a sampled prior and a mean network.
+/// A preset with a mean network. Where it has a spread network, asks are weighed and predictions made by what both say of the
+/// present measurements; otherwise by samples of its prior.
 struct PresetMethod {
     preset: Preset,
     task: Task,
     identity: String,
-    std_scale: f64,
+    spread: SpreadOfMean,
+}
+
+/// Where the standard deviation of the mean's error comes from.
+enum SpreadOfMean {
+    /// The graph posterior's, times this.
+    Posterior(f64),
+    /// A network, with the calibration of its card.
+    Network(Option<Calibration>),
 }
 
 impl PresetMethod {
@@ -67,11 +76,16 @@ impl PresetMethod {
         if preset.acquisition.utility != UtilityMethod::Exact {
             return Err(refused("its utilities are estimated, an answer could not be repeated in another order"));
         }
-        let std_scale = match preset.reconstruct {
-            Reconstruct::MeanNetwork { std: StdSource::Posterior { scale }, .. } => scale,
-            Reconstruct::MeanNetwork { std: StdSource::Network, quick_std_scale: Some(scale), .. } => scale,
-            _ => return Err(refused("it has no mean network with a std that is known without a network")),
+        let spread = match preset.reconstruct {
+            Reconstruct::MeanNetwork { std: StdSource::Posterior { scale }, .. } => SpreadOfMean::Posterior(scale),
+            Reconstruct::MeanNetwork { std: StdSource::Network, spread: Some(ref name), .. } => {
+                SpreadOfMean::Network(Card::parse(EmbeddedModel::named(name)?.card)?.calibration()?)
+            }
+            _ => return Err(refused("it has no mean network with a std of its own")),
         };
+        if matches!(preset.graph, Graph::Believed { .. }) {
+            return Err(refused("its graph is predicted anew from what is measured"));
+        }
         if matches!(&preset.prior, Prior::Network { refresh_at, .. } if !refresh_at.is_empty()) {
             return Err(refused("its prior is drawn again as measurements come"));
         }
@@ -84,7 +98,7 @@ impl PresetMethod {
             identity.push_str(&format!(", {name} {}", card.sha256));
         }
         let task = Task { name: task, invalid_value: Some(f64::from(INVALID_VALUE)) };
-        Ok(Self { preset, task, identity, std_scale })
+        Ok(Self { preset, task, identity, spread })
     }
 }
 
@@ -101,13 +115,8 @@ impl Method for PresetMethod {
         self.preset.correction
     }
 
-    /// A belief costs two network evaluations a round, so a session weighs by its samples, or all cells alike, in its place.
     fn risk(&self) -> RiskRule {
-        match (self.preset.acquisition.risk, &self.preset.prior) {
-            (RiskRule::PredictedSpread, Prior::Network { .. }) => RiskRule::EnsembleSpread(RiskSettings::default()),
-            (RiskRule::PredictedSpread, Prior::Gaussian { .. }) => RiskRule::Uniform,
-            (risk, _) => risk,
-        }
+        self.preset.acquisition.risk
     }
 
     fn draw_prior(&self, context: &Context, seeds: SeedTree) -> gpara::Result<Option<PriorEnsemble>> {
@@ -115,23 +124,63 @@ impl Method for PresetMethod {
         drawn.map_err(Failure::into_library_error)
     }
 
+    /// Samples weigh the asks of a preset that says so, and predict where no spread network does.
     fn draws_prior(&self) -> bool {
-        matches!(self.preset.prior, Prior::Network { .. })
+        let weighed = matches!(self.preset.acquisition.risk, RiskRule::EnsembleSpread(_));
+        matches!(self.preset.prior, Prior::Network { .. }) && (weighed || !self.believes())
+    }
+
+    fn believes(&self) -> bool {
+        matches!(self.spread, SpreadOfMean::Network(_))
+    }
+
+    fn believe(&self, context: &Context, observations: &Observations) -> gpara::Result<Option<BelievedField>> {
+        let Reconstruct::MeanNetwork { model, spread: Some(spread), .. } = &self.preset.reconstruct else {
+            return Ok(None);
+        };
+        let (models, task) = (&EmbeddedSource, self.task.name);
+        // Loading takes as long as a third of an evaluation.
+        let (mean, spread) = rayon::join(
+            || models.mean(model, task).map_err(Failure::into_library_error),
+            || models.spread(spread, task).map_err(Failure::into_library_error),
+        );
+        let (mean, spread) = (mean?, spread?);
+        let mean = mean.predict(context, observations)?;
+        let std = spread.predict_std(context, observations, &mean)?;
+        Ok(Some(BelievedField { mean, std }))
     }
 
     fn model(&self, input: &ModelInput<'_>) -> gpara::Result<FieldModel> {
         let precision = residual_precision(&self.preset, &EmbeddedSource, self.task, input.context, input.ensemble);
-        Ok(FieldModel::plain(precision.map_err(Failure::into_library_error)?, input.observations))
+        let mut model = FieldModel::plain(precision.map_err(Failure::into_library_error)?, input.observations);
+        if let SpreadOfMean::Network(Some(calibration)) = &self.spread {
+            let spacing = measurement_spacing(input.context.valid().num_valid(), input.observations.len());
+            model.interval_factors = calibration.at(spacing).interval_factors;
+        }
+        Ok(model)
     }
 
-    /// The samples conditioned by the graph: their mean, and their spread beside that of the graph.
+    /// What the networks believe, corrected by the graph; without a spread network the samples conditioned by the graph: their
+    /// mean, and their spread beside that of the graph.
     fn predict(
         &self,
         input: &ReconstructionInput<'_>,
-        _: &FieldModel,
+        model: &FieldModel,
         posterior: &Posterior,
     ) -> gpara::Result<Prediction> {
-        let std = |spread| PredictedStd::Posterior { scale: self.std_scale, spread, nugget_std: 0.0 };
+        let scale = match (&self.spread, &model.believed) {
+            (_, Some(believed)) => {
+                let (mean, _) = self.preset.correction.refine(posterior, &believed.mean)?;
+                let std = PredictedStd::Map(believed.std_given(input.observations));
+                return Ok(Prediction { mean, std });
+            }
+            (SpreadOfMean::Posterior(scale), None) => *scale,
+            (SpreadOfMean::Network(_), None) => {
+                let mean = vec![0.0; posterior.grid().num_nodes()];
+                return Ok(Prediction { mean, std: PredictedStd::Unknown });
+            }
+        };
+        let std = |spread| PredictedStd::Posterior { scale, spread, nugget_std: 0.0 };
         let Some(ensemble) = input.ensemble else {
             return Ok(Prediction { mean: vec![0.0; posterior.grid().num_nodes()], std: std(None) });
         };
@@ -157,8 +206,14 @@ impl Method for PresetMethod {
     }
 
     fn error_std(&self, _: &ReconstructionInput<'_>, model: &FieldModel) -> gpara::Result<Option<Vec<f64>>> {
-        let variances = model.posterior()?.variances()?;
-        Ok(Some(variances.into_iter().map(|variance| self.std_scale * variance.sqrt()).collect()))
+        match (&self.spread, &model.believed) {
+            (_, Some(believed)) => Ok(Some(believed.std_given(&model.observations))),
+            (SpreadOfMean::Posterior(scale), None) => {
+                let variances = model.posterior()?.variances()?;
+                Ok(Some(variances.into_iter().map(|variance| scale * variance.sqrt()).collect()))
+            }
+            (SpreadOfMean::Network(_), None) => Ok(None),
+        }
     }
 }
 

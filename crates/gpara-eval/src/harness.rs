@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use gpara::{ErrorDetail, ErrorKind, Result, SeedTree};
 use thiserror::Error as ThisError;
@@ -54,6 +55,14 @@ pub struct Plan<'a> {
     pub scenes: &'a [Scene],
     /// Scenes that run at once.
     pub jobs: usize,
+    /// No case begins after this moment; those that are left are run by the next call.
+    pub deadline: Option<Instant>,
+}
+
+impl Plan<'_> {
+    fn is_over(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
 }
 
 /// Keeps what is done in a file and runs what is missing.
@@ -85,7 +94,8 @@ impl Harness {
         Ok(Self { path: path.into(), seed, done })
     }
 
-    /// Runs every case of the plan that the file does not hold; a case that fails is returned and not recorded.
+    /// Runs every case of the plan that the file does not hold, until its deadline; a case that fails is returned and not
+    /// recorded.
     ///
     /// # Errors
     /// `Incompatible` if the file holds a case of the plan with other settings or weights, `Io` if it cannot be written.
@@ -121,6 +131,9 @@ impl Harness {
                     let seeds = if repeat == 0 { root } else { root.subtree(&format!("repeat/{repeat}")) };
                     let runner = SceneRunner::new(plan.registry, plan.networks, task, scene, seeds, memory);
                     for (method, _) in cases.iter().filter(|(_, of)| *of == repeat) {
+                        if plan.is_over() {
+                            return Ok(());
+                        }
                         sink.run_case(&runner, plan, method, scene, repeat, seed, on_case)?;
                     }
                 }

@@ -6,6 +6,7 @@
 //! each case to a JSONL file and skips those the file already holds, so that an interrupted evaluation goes on where it
 //! stopped. `docs/add-a-method.md` shows how a method is added.
 
+mod ahead;
 pub mod baseline;
 mod case;
 mod chart;
@@ -13,6 +14,7 @@ mod harness;
 mod method;
 mod methods;
 mod networks;
+mod one_step;
 mod peak_memory;
 mod pivot;
 mod policy;
@@ -27,12 +29,14 @@ mod statistics;
 mod table;
 mod task;
 
+pub use ahead::Ahead;
 pub use case::{Case, compressed_lines, read_cases};
 pub use chart::{Chart, Curve};
 pub use harness::{CODE_VERSION, FailedCase, Harness, OnCase, Plan};
 pub use method::{Method, MethodConfig, OneOrMany, PolicyChoice};
 pub use methods::standard;
 pub use networks::{CountedNetworks, Networks, NoNetworks, ScheduledDenoiser};
+pub use one_step::OneStepConfig;
 pub use peak_memory::PeakMemory;
 pub use pivot::{Pivot, PivotColumn, PivotConfig, PivotRow, ScatterConfig, ScatterPoint};
 pub use policy::local_reducibility::LocalReducibility;

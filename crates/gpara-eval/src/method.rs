@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::one_step::OneStepConfig;
 use crate::registry::Settings;
 
 /// One value, or a list of them: every combination becomes a method of its own.
@@ -55,6 +56,9 @@ pub struct MethodConfig {
     /// Only so many scenes, from the first: for methods that take very long.
     #[serde(default)]
     pub first: Option<usize>,
+    /// Judges a policy's scores at the measurements made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_step: Option<OneStepConfig>,
 }
 
 fn one() -> u32 {
@@ -91,6 +95,9 @@ pub struct Method {
     pub repeats: u32,
     /// Only so many scenes, from the first.
     pub first: Option<usize>,
+    /// Judges a policy's scores at the measurements made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub one_step: Option<OneStepConfig>,
 }
 
 impl MethodConfig {
@@ -110,6 +117,7 @@ impl MethodConfig {
                 total_calls: self.total_calls,
                 repeats: self.repeats,
                 first: self.first,
+                one_step: self.one_step.clone(),
             }
         };
         match (&self.policy, &self.budget) {

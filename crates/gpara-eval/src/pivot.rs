@@ -98,23 +98,31 @@ impl Pivot<'_> {
         summary(self.cases, &row.method.replace("{}", column.text()), &self.config.number)
     }
 
-    /// The table as Markdown: the best of each column is bold; below a row the paper's figures, where there are any.
+    /// The table as Markdown: the best of each column is bold; below a row the paper's figures, where there are any. After it
+    /// how many scenes the means are of.
     pub fn markdown(&self) -> String {
         let PivotConfig { number, varied, columns, rows, .. } = self.config;
         let mut head = vec![format!("{}, {varied}:", heading(number))];
         head.extend(columns.iter().map(|column| column.label().to_owned()));
         let mut text = line(&head) + &line(&vec!["---".to_owned(); head.len()]);
-        let sign = if smaller_is_better(number) { 1.0 } else { -1.0 };
+        let badness = |mean: f64| match number.as_str() {
+            // A ratio that should be 1.
+            "standardized_error" => mean.ln().abs(),
+            number if smaller_is_better(number) => mean,
+            _ => -mean,
+        };
+        let mut counts: Vec<usize> = Vec::new();
         let best: Vec<f64> = columns
             .iter()
             .map(|column| {
-                let means = rows.iter().filter_map(|row| self.found(row, column)).map(|found| sign * found.mean);
-                means.fold(f64::INFINITY, f64::min)
+                let found: Vec<Summary> = rows.iter().filter_map(|row| self.found(row, column)).collect();
+                counts.extend(found.iter().map(|found| found.count));
+                found.iter().map(|found| badness(found.mean)).fold(f64::INFINITY, f64::min)
             })
             .collect();
         for row in rows {
             let cells = columns.iter().zip(&best).map(|(column, best)| match self.found(row, column) {
-                Some(found) if sign * found.mean <= *best => format!("**{}**", with_interval(&found)),
+                Some(found) if badness(found.mean) <= *best => format!("**{}**", with_interval(&found)),
                 Some(found) => with_interval(&found),
                 None if row.reason.is_empty() => "not run".to_owned(),
                 None => format!("not run: {}", row.reason),
@@ -125,6 +133,11 @@ impl Pivot<'_> {
                 let label = "the paper, other data".to_owned();
                 text += &line(&std::iter::once(label).chain(cells).collect::<Vec<_>>());
             }
+        }
+        match (counts.iter().min(), counts.iter().max()) {
+            (Some(least), Some(most)) if least == most => text += &format!("\nMeans of {least} scenes.\n"),
+            (Some(least), Some(most)) => text += &format!("\nMeans of {least} to {most} scenes.\n"),
+            _ => {}
         }
         text
     }
@@ -238,9 +251,27 @@ mod tests {
         assert!(text.contains("| A | 0.5000 ± 0.0000 | **0.3000 ± 0.0000** |"), "{text}");
         assert!(text.contains("| B | **0.4000 ± 0.0000** | not run: too slow |"), "{text}");
         assert!(text.contains("| the paper, other data | .1 |  |"), "{text}");
+        assert!(text.ends_with("\nMeans of 1 scenes.\n"), "{text}");
         let chart = pivot.chart().unwrap();
         assert_eq!(chart.curves[0].points, [(50.0, 0.5), (90.0, 0.3)]);
         assert_eq!(chart.curves[1].points, [(50.0, 0.4)]);
         assert_eq!(pivot.csv().lines().count(), 3);
+    }
+
+    #[test]
+    fn of_ratios_that_should_be_1_the_nearest_is_the_best() {
+        let cases = [
+            case("a/random-50", "s", "standardized_error", 0.5),
+            case("b/random-50", "s", "standardized_error", 1.6),
+            case("b/random-50", "t", "standardized_error", 1.6),
+        ];
+        let config: PivotConfig = toml::from_str(
+            "title = \"T\"\nnumber = \"standardized_error\"\nvaried = \"points\"\ncolumns = [\"50\"]\n\
+             [[row]]\nlabel = \"A\"\nmethod = \"a/random-{}\"\n[[row]]\nlabel = \"B\"\nmethod = \"b/random-{}\"\n",
+        )
+        .unwrap();
+        let text = Pivot { cases: &cases, config: &config }.markdown();
+        assert!(text.contains("| B | **1.600 ± 0.0000** |") && text.contains("| A | 0.5000"), "{text}");
+        assert!(text.ends_with("Means of 1 to 2 scenes.\n"), "{text}");
     }
 }

@@ -12,6 +12,7 @@ use thiserror::Error as ThisError;
 
 use crate::method::Method;
 use crate::networks::{CountedNetworks, Networks};
+use crate::one_step::Prefix;
 use crate::peak_memory::PeakMemory;
 use crate::registry::{MethodScene, Registry, Settings};
 use crate::scene::Scene;
@@ -126,6 +127,12 @@ impl<'a> SceneRunner<'a> {
         }
         let intervals = reconstructor.interval_factors(&self.scene.context, &observations);
         values.extend(score(self.task, self.scene, &observations, &reconstruction, intervals)?);
+        if let Some(config) = &method.one_step {
+            let (scene, seeds, reconstructor) = (self.scene, self.seeds, &*reconstructor);
+            let prefix = Prefix { scene, observations: &observations, precision: &precision, reconstructor, seeds };
+            let found = config.diagnose(&prefix, &build, self.registry)?;
+            values.extend([("spearman".to_owned(), found.spearman), ("regret".to_owned(), 1e5 * found.regret)]);
+        }
         Ok(MethodRun { observations, reconstruction, values, networks: self.networks.take_names() })
     }
 

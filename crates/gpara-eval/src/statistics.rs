@@ -49,7 +49,7 @@ impl Summary {
 
 /// Whether a smaller value of a number is the better one.
 pub(crate) fn smaller_is_better(number: &str) -> bool {
-    !matches!(number, "ssim" | "psnr" | "delta1")
+    !matches!(number, "ssim" | "psnr" | "delta1" | "spearman")
 }
 
 /// The values of one number of one method, the mean of its repeats, by scene.

@@ -157,7 +157,8 @@ pub(crate) fn line(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-fn difference(rival: &str, compared: Option<Comparison>) -> String {
+/// A paired difference with its interval, the wins and what follows, in words.
+pub(crate) fn difference(rival: &str, compared: Option<Comparison>) -> String {
     let Some(compared) = compared else { return format!("`{rival}`: not run") };
     let found = compared.difference;
     let signed = |value: f64| format!("{}{}", if value < 0.0 { "−" } else { "+" }, digits(value.abs()));
@@ -199,6 +200,8 @@ pub(crate) fn heading(number: &str) -> &str {
         "coverage_95" => "95 % coverage",
         "sharpness_95" => "width of 95 %",
         "crps" => "CRPS",
+        "spearman" => "Spearman",
+        "regret" => "regret, 1e-5 of a squared unit",
         other => other,
     }
 }

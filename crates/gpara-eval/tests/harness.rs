@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use gpara::{
     Context, ErrorKind, GaussianDenoiser, GraphDescriptor, GraphPredictor, Grid, MeanPredictor, NoiseSchedule,
@@ -75,8 +76,20 @@ const LINEAR: &str =
     "[[method]]\nname = \"linear\"\nreconstructor = \"linear\"\npolicy = [\"random\", \"sobol\"]\nbudget = 9\n";
 
 fn run(path: &Path, seed: u64, methods: &[Method], networks: &dyn Networks, data: &str) -> Result<Outcome> {
+    run_until(path, seed, methods, networks, data, None)
+}
+
+fn run_until(
+    path: &Path,
+    seed: u64,
+    methods: &[Method],
+    networks: &dyn Networks,
+    data: &str,
+    deadline: Option<Instant>,
+) -> Result<Outcome> {
     let (scenes, registry) = (scenes(), standard());
-    let plan = Plan { registry: &registry, networks, task: Task::Depth, methods, data, scenes: &scenes, jobs: 2 };
+    let plan =
+        Plan { registry: &registry, networks, task: Task::Depth, methods, data, scenes: &scenes, jobs: 2, deadline };
     let mut harness = Harness::open(path, seed)?;
     let runs = AtomicUsize::new(0);
     let failed = harness.run(&plan, &|_, _| {
@@ -115,6 +128,17 @@ fn run_killed_in_a_line_resumes_to_the_same_results() {
     assert_eq!(resumed.runs, 1);
     assert_eq!(resumed.timeless(), whole.timeless());
     assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 6);
+}
+
+#[test]
+fn nothing_begins_after_the_deadline_and_the_next_call_runs_what_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("results.jsonl");
+    let (methods, toy) = (methods(LINEAR), Toy { fingerprint: "1" });
+    let over = run_until(&path, 3, &methods, &toy, "d", Some(Instant::now())).unwrap();
+    assert_eq!((over.runs, over.cases.len(), over.failed.len()), (0, 0, 0));
+    let in_time = run_until(&path, 3, &methods, &toy, "d", Some(Instant::now() + Duration::from_secs(3600))).unwrap();
+    assert_eq!((in_time.runs, in_time.cases.len()), (6, 6));
 }
 
 #[test]

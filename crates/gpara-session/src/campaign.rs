@@ -6,12 +6,13 @@ mod status;
 
 use std::path::Path;
 
-use gpara::{Context, PriorEnsemble, ReconstructionInput, Result, ValidMask};
+use gpara::{Belief, Context, PriorEnsemble, ReconstructionInput, Result, ValidMask, error_weights};
 
 pub use ask::{Answer, AskRequest};
 pub use estimate::{Estimate, Misfit};
 pub use status::{Forecast, Status};
 
+use crate::belief::{KeptBelief, fingerprint};
 use crate::error::SessionError;
 use crate::method::{FieldModel, Method, ModelInput};
 use crate::scene::Scene;
@@ -36,6 +37,7 @@ struct Prepared {
     identity: String,
     context: Context,
     ensemble: Option<PriorEnsemble>,
+    believed: Option<KeptBelief>,
 }
 
 /// What a tell did.
@@ -156,7 +158,7 @@ impl Campaign {
         Ok(method.draws_prior() && self.file.prior_samples(&method.identity(), num_nodes)?.is_none())
     }
 
-    /// Draws what the method needs before the first ask, and keeps it in the file; says whether anything was drawn.
+    /// Draws the samples that the method's asks read, and keeps them in the file; says whether any were drawn.
     ///
     /// # Errors
     /// `Incompatible` if the session was begun with another method; those of the network; `Io` if the file cannot be
@@ -170,19 +172,74 @@ impl Campaign {
         }
         self.check_method(&identity)?;
         let num_nodes = self.scene.grid().num_nodes();
-        let mut ensemble = self.file.prior_samples(&identity, num_nodes)?;
-        let mut drawn = false;
-        if ensemble.is_none() {
-            // Outside of any lock: a draw takes seconds. Two processes that draw get the same samples.
-            ensemble = method.draw_prior(self.scene.context()?, self.settings.seeds())?;
-            drawn = ensemble.is_some();
-        }
-        if let (Some(ensemble), true, false) = (&ensemble, drawn, self.file.is_read_only()) {
-            self.file.change(|transaction| crate::store::replace_prior(transaction, &identity, ensemble))?;
-        }
+        let ensemble = self.file.prior_samples(&identity, num_nodes)?;
+        let must_draw = ensemble.is_none() && method.draws_prior();
         let context = self.scene.bare_context()?;
-        self.prepared = Some(Prepared { identity, context, ensemble });
-        Ok(drawn)
+        self.prepared = Some(Prepared { identity, context, ensemble, believed: None });
+        if must_draw {
+            self.draw(method)?;
+        }
+        Ok(must_draw)
+    }
+
+    /// Draws the samples of the method's prior, if it has some and they are not here yet, and keeps them in the file.
+    fn draw(&mut self, method: &dyn Method) -> Result<()> {
+        if self.prepared().ensemble.is_some() {
+            return Ok(());
+        }
+        // Outside of any lock: a draw takes seconds. Two processes that draw get the same samples.
+        let Some(ensemble) = method.draw_prior(self.scene.context()?, self.settings.seeds())? else { return Ok(()) };
+        if !self.file.is_read_only() {
+            let identity = method.identity();
+            self.file.change(|transaction| crate::store::replace_prior(transaction, &identity, &ensemble))?;
+        }
+        self.prepared.as_mut().expect("every caller prepares first").ensemble = Some(ensemble);
+        Ok(())
+    }
+
+    /// What the method's networks say after the measurements of `state`: from memory, from the file, or asked now.
+    fn belief(&self, method: &dyn Method, state: &State) -> Result<Option<KeptBelief>> {
+        if !method.believes() {
+            return Ok(None);
+        }
+        let prepared = self.prepared();
+        let observations = fingerprint(&state.observations);
+        if let Some(kept) = prepared.believed.as_ref().filter(|kept| kept.observations == observations) {
+            return Ok(Some(kept.clone()));
+        }
+        if let Some(field) = self.file.belief(&prepared.identity, &observations, self.scene.grid().num_nodes())? {
+            return Ok(Some(KeptBelief { observations, field, is_stored: true }));
+        }
+        let believed = method.believe(self.scene.context()?, &state.observations)?;
+        Ok(believed.map(|field| KeptBelief { observations, field, is_stored: false }))
+    }
+
+    /// Asks the method's networks about the measurements of `state`, unless it is known what they say.
+    fn believe(&mut self, method: &dyn Method, state: &State) -> Result<()> {
+        let believed = self.belief(method, state)?;
+        self.prepared.as_mut().expect("every caller prepares first").believed = believed;
+        Ok(())
+    }
+
+    /// Whether the next ask asks networks, which takes longer than anything else.
+    ///
+    /// # Errors
+    /// `Io` if the file cannot be read.
+    pub fn must_believe(&self, method: &dyn Method) -> Result<bool> {
+        if !method.believes() {
+            return Ok(false);
+        }
+        let observations = fingerprint(&self.state()?.observations);
+        let num_nodes = self.scene.grid().num_nodes();
+        Ok(self.file.belief(&method.identity(), &observations, num_nodes)?.is_none())
+    }
+
+    /// The weights of the squared errors that the method's networks predict; `None` without such networks.
+    fn error_weights(&self, model: &FieldModel) -> Result<Option<Vec<f64>>> {
+        let Some(believed) = &model.believed else { return Ok(None) };
+        let (mean, std, precision) = (believed.mean.clone(), believed.std.clone(), model.precision.clone());
+        let belief = Belief { mean, std, precision };
+        error_weights(&self.prepared().context, &model.observations, &belief).map(Some)
     }
 
     /// The first use of a method binds the session to it: mixed answers could not be repeated.
@@ -206,7 +263,9 @@ impl Campaign {
     fn model(&self, method: &dyn Method, state: &State) -> Result<FieldModel> {
         let Prepared { context, ensemble, .. } = self.prepared();
         let (scene, observations) = (&self.scene, &state.observations);
-        method.model(&ModelInput { scene, context, observations, ensemble: ensemble.as_ref() })
+        let mut model = method.model(&ModelInput { scene, context, observations, ensemble: ensemble.as_ref() })?;
+        model.believed = self.belief(method, state)?.map(|kept| kept.field);
+        Ok(model)
     }
 
     /// What predictions and reconstructions by a model are made from.
@@ -237,6 +296,7 @@ fn check_against_recorded(file: &SessionFile, tell: &NewTell, sigma: f64) -> Res
             value: measurement.value,
             sigma: 0.0,
             predicted: None,
+            interval_factors: gpara::NORMAL_INTERVALS,
         });
     }
     check_contradictions(&exact)

@@ -26,6 +26,8 @@ pub struct ChoiceInput<'a> {
     pub correction: Correction,
     /// Which cells' uncertainty counts.
     pub risk: RiskRule,
+    /// The weights of [`RiskRule::PredictedSpread`] (see [`gpara::error_weights`]), one a node.
+    pub error_weights: Option<&'a [f64]>,
     /// Factor on that weight, one a node.
     pub importance: Option<&'a [f64]>,
     /// Noise of the measurements to come.
@@ -109,8 +111,11 @@ fn risk_weights(input: &ChoiceInput<'_>, posterior: &Posterior) -> Result<RiskWe
         (RiskRule::EnsembleSpread(_), None) => {
             return Err(SessionError::NothingLeft { reason: "the prior's samples are missing".into() }.into());
         }
-        // A belief costs two network evaluations an ask: a session weighs all cells alike in its place.
-        (RiskRule::Uniform | RiskRule::PredictedSpread, _) => RiskWeights::uniform(grid, &open)?,
+        (RiskRule::PredictedSpread, _) => {
+            let missing = || SessionError::NothingLeft { reason: "the predicted spread is missing".into() };
+            RiskWeights::from_values(input.error_weights.ok_or_else(missing)?.to_vec())?
+        }
+        (RiskRule::Uniform, _) => RiskWeights::uniform(grid, &open)?,
     };
     match input.importance {
         None => Ok(base),

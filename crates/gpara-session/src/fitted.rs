@@ -1,10 +1,11 @@
 //! A Gaussian field whose range, spread and nugget are fitted to what is measured: no network, any field.
 //!
-//! The field is `F b + smooth + nugget`: a drift F b with unknown b, a smooth part of second-order precision `lambda K K`,
-//! `K = kappa^2 I + L` with conductances that stop at the mask and weaken across the edges of a guide picture, and what varies
-//! from cell to cell. Parameters are the most probable ones given the measurements (nearest-neighbour likelihood of the Matern
-//! field that the precision stands for, `fitted/likelihood.rs`); then everything is exact: mean, variances and utilities are
-//! those of the precision on the grid, drift included.
+//! The field is `F b + smooth + nugget`: a drift F b with unknown b, a smooth part of second-order precision
+//! `tau I + lambda K K`, `K = kappa^2 I + L` (one of two families, by the likelihood of the measurements) with conductances that
+//! stop at the mask and weaken across the edges of a guide picture, and what varies from cell to cell. Parameters are the most
+//! probable ones given the measurements (nearest-neighbour likelihood of the field that the precision stands for,
+//! `fitted/likelihood.rs`); then everything is exact: mean, variances and utilities are those of the precision on the grid,
+//! drift included. Only the widths of intervals are found otherwise (`fitted/intervals.rs`).
 //!
 //! Heuristic: ranges are fitted by straight distances, also around obstacles and across a guide's edges; the fitted values
 //! are taken as known.
@@ -12,16 +13,18 @@
 mod design;
 mod drift_terms;
 mod fit;
+mod intervals;
 mod likelihood;
 mod maps;
 mod matern;
 mod robust;
 mod search;
+mod smooth;
 
 use gpara::{
-    Context, Correction, Drift, GraphDescriptor, GraphPredictor, Guided, MAX_DRIFT_COLUMNS, MeanSolver, Observation,
-    Observations, Posterior, PriorEnsemble, Reconstruction, ReconstructionInput, ResidualPrecision, Result, RiskRule,
-    SeedTree, UniformGraph, sample_fields,
+    Context, Drift, GraphDescriptor, GraphPredictor, Guided, MAX_DRIFT_COLUMNS, Observation, Observations, Posterior,
+    PriorEnsemble, Reconstruction, ReconstructionInput, ResidualPrecision, Result, SeedTree, UniformGraph,
+    sample_fields,
 };
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +37,7 @@ use crate::method::{FieldModel, Method, ModelInput, Parameter, PredictedStd, Pre
 use crate::scene::Scene;
 use fit::{Fit, UNKNOWN_STD, fit, spread};
 use maps::{MOST_PATTERNS, patterns};
-use matern::Shape;
+use matern::GridPrecision;
 
 /// What is fixed of a fitted prior.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -107,8 +110,8 @@ impl FittedMethod {
         let flat = vec![0.0; grid.num_nodes()];
         let descriptor = GraphDescriptor { context, prior_mean: &flat, prior_std: &flat, num_measured: 0 };
         let uniform = UniformGraph.predict(&descriptor)?;
-        let (kappa_squared, lambda) =
-            Shape::of(grid).precision_of(fit.covariance.range, fit.covariance.std * fit.covariance.std);
+        let GridPrecision { kappa_squared, lambda, tau } =
+            fit.shape.precision_of(fit.covariance.range, fit.covariance.std * fit.covariance.std);
         let (conductances, stiffness) = match (scene.guide(), self.prior.guide_scale) {
             (Some(guide), Some(scale)) => {
                 let guided = Guided::new(guide.to_vec(), scale)?.predict(&descriptor)?;
@@ -119,7 +122,8 @@ impl FittedMethod {
             _ => (uniform, 1.0),
         };
         // Weaker edges on the whole mean a shorter range: kappa^2 and lambda take that back on average.
-        ResidualPrecision::second_order(conductances, 0.0, lambda / (stiffness * stiffness), kappa_squared * stiffness)
+        let lambda = lambda / (stiffness * stiffness);
+        ResidualPrecision::second_order(conductances, tau, lambda, kappa_squared * stiffness)
     }
 
     /// What is known of the field before it is fitted.
@@ -175,31 +179,15 @@ impl Method for FittedMethod {
         };
         let guide = self.prior.guide_scale.map_or("none".into(), |scale| scale.to_string());
         let maps = self.prior.maps.as_ref().map_or("none".into(), |maps| format!("{} {}", maps.count, maps.sha256));
-        format!("gaussian, fitted 1, drift {}, robust {robust}, guide {guide}, maps {maps}", drift.join(" "))
-    }
-
-    fn fits_level(&self) -> bool {
-        true
-    }
-
-    fn correction(&self) -> Correction {
-        Correction { solver: MeanSolver::Exact, strength: 1.0, range: None }
-    }
-
-    fn risk(&self) -> RiskRule {
-        RiskRule::Uniform
-    }
-
-    fn draw_prior(&self, _context: &Context, _seeds: SeedTree) -> Result<Option<PriorEnsemble>> {
-        Ok(None)
+        format!("gaussian, fitted 2, drift {}, robust {robust}, guide {guide}, maps {maps}", drift.join(" "))
     }
 
     fn model(&self, input: &ModelInput<'_>) -> Result<FieldModel> {
         let ModelInput { scene, context, observations, .. } = *input;
         let Base { mean, columns, precisions, residual, scale } = self.base(scene, observations)?;
-        let fit = fit(&residual, (&columns, &precisions), scale, self.prior.robust);
+        let fit = fit(&residual, scene.valid(), (&columns, &precisions), scale, self.prior.robust);
         // What the lattice adds from cell to cell is in the smooth part already.
-        let excess = Shape::of(scene.grid()).lattice_excess(fit.covariance.range) * fit.covariance.std.powi(2);
+        let excess = fit.shape.lattice_excess(fit.covariance.range) * fit.covariance.std.powi(2);
         let nugget = (fit.covariance.nugget_std.powi(2) - excess).max(SMALLEST_NUGGET * fit.covariance.std.powi(2));
         let (mut noisy, mut outliers) = (Vec::with_capacity(observations.len()), Vec::new());
         for (entry, &noise) in observations.iter().zip(&fit.noise_variance) {
@@ -229,6 +217,8 @@ impl Method for FittedMethod {
             nugget_std: nugget.sqrt(),
             outliers,
             parameters,
+            interval_factors: fit.interval_factors,
+            believed: None,
         })
     }
 

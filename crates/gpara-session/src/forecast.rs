@@ -21,6 +21,8 @@ pub struct ForecastInput<'a> {
     pub candidates: &'a [usize],
     /// Noise of the measurements to come.
     pub noise_std: f64,
+    /// What each cell's variance counts, one a node; 1 everywhere where `None`.
+    pub weights: Option<&'a [f64]>,
     /// Measurements the forecast reaches beyond those of `observations`.
     pub remaining: usize,
 }
@@ -28,14 +30,17 @@ pub struct ForecastInput<'a> {
 /// The curve has this many steps from here to the end of the budget.
 const NUM_STEPS: usize = 6;
 
-/// Mean posterior variance of the valid cells (of the model, nugget included, normalised squared) against the number of measurements; the first
-/// entry is the present state.
+/// Mean weighted posterior variance of the valid cells (of the model, nugget included, normalised squared) against the number of
+/// measurements; the first entry is the present state.
 ///
 /// # Errors
 /// Those of the linear algebra.
 pub fn variance_curve(input: &ForecastInput<'_>) -> Result<Vec<(usize, f64)>> {
     let valid = input.context.valid();
-    let weights = RiskWeights::uniform(valid.grid(), &valid.nodes().collect::<Vec<_>>())?;
+    let weights = match input.weights {
+        Some(weights) => RiskWeights::from_values(weights.to_vec())?,
+        None => RiskWeights::uniform(valid.grid(), &valid.nodes().collect::<Vec<_>>())?,
+    };
     let mut observations = input.observations.clone();
     let mut curve = Vec::new();
     let nugget = input.model.nugget_std * input.model.nugget_std;
@@ -49,7 +54,7 @@ pub fn variance_curve(input: &ForecastInput<'_>) -> Result<Vec<(usize, f64)>> {
         }
         let posterior = input.model.posterior_of(&observations)?;
         let moments = UtilityMoments::exact(&posterior, &weights, input.noise_std)?;
-        push_mean(&mut curve, valid.nodes(), &moments.variance_estimate, nugget, observations.len());
+        push_mean(&mut curve, valid.nodes(), &weights, &moments.variance_estimate, nugget, observations.len());
         let planned = spread_out(input, &observations, &moments.utility, wanted);
         let noise_std = input.noise_std;
         let assumed: Vec<Observation> =
@@ -57,18 +62,21 @@ pub fn variance_curve(input: &ForecastInput<'_>) -> Result<Vec<(usize, f64)>> {
         observations.add(valid, &assumed)?;
     }
     let variances = input.model.posterior_of(&observations)?.variances()?;
-    push_mean(&mut curve, valid.nodes(), &variances, nugget, observations.len());
+    push_mean(&mut curve, valid.nodes(), &weights, &variances, nugget, observations.len());
     Ok(curve)
 }
 
 fn push_mean(
     curve: &mut Vec<(usize, f64)>,
     nodes: impl Iterator<Item = usize>,
+    weights: &RiskWeights,
     variance: &[f64],
     nugget: f64,
     count: usize,
 ) {
-    let (sum, cells) = nodes.fold((0.0, 0usize), |(sum, cells), node| (sum + variance[node], cells + 1));
+    let weights = weights.as_slice();
+    let (sum, cells) =
+        nodes.fold((0.0, 0usize), |(sum, cells), node| (sum + weights[node] * variance[node], cells + 1));
     curve.push((count, nugget + sum / cells as f64));
 }
 

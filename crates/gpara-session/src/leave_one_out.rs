@@ -30,10 +30,11 @@ pub struct LeftOut {
 /// Those of the linear algebra.
 pub fn leave_one_out(posterior: &Posterior, mean: &[f64], std: &[f64]) -> Result<Vec<LeftOut>> {
     let variance = posterior.variances()?;
-    // The factor on the model's spread is the same everywhere; the widest cell tells it with the least rounding.
-    let valid_widest =
-        (0..variance.len()).filter(|&node| std[node].is_finite()).max_by(|&a, &b| variance[a].total_cmp(&variance[b]));
-    let factor = valid_widest.map_or(1.0, |node| std[node] / variance[node].sqrt());
+    // Where the factor on the model's spread is not the same everywhere, that of the mean squares stands for it.
+    let known = (0..variance.len()).filter(|&node| std[node].is_finite());
+    let (squares, variances) =
+        known.fold((0.0, 0.0), |(squares, sum), node| (squares + std[node] * std[node], sum + variance[node]));
+    let factor = if variances > 0.0 { (squares / variances).sqrt() } else { 1.0 };
     let left_out = posterior.observations().iter().map(|entry| {
         let noise_variance = entry.noise_std * entry.noise_std;
         let share = 1.0 - variance[entry.node] / noise_variance;
@@ -45,6 +46,19 @@ pub fn leave_one_out(posterior: &Posterior, mean: &[f64], std: &[f64]) -> Result
         }
     });
     Ok(left_out.collect())
+}
+
+/// A value with what was predicted for it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PredictedValue {
+    /// The value.
+    pub value: f64,
+    /// What was predicted.
+    pub predicted: f64,
+    /// The standard deviation that was predicted, noise included.
+    pub std: f64,
+    /// Half widths of the intervals of [`gpara::COVERAGE_LEVELS`], in that standard deviation.
+    pub interval_factors: [f64; 3],
 }
 
 /// How often values fell inside intervals of predictions made before they were told.
@@ -62,17 +76,14 @@ pub struct Coverage {
     pub bias: f64,
 }
 
-/// Coverage of `(value, predicted, std)` triples; `None` without any.
-pub fn coverage(predictions: impl IntoIterator<Item = (f64, f64, f64)>) -> Option<Coverage> {
-    /// Half-widths of central normal intervals, in standard deviations.
-    const HALF: f64 = 0.674_489_750_196_081_7;
-    const MOST: f64 = 1.959_963_984_540_054;
+/// Coverage of predictions; `None` without any.
+pub fn coverage(predictions: impl IntoIterator<Item = PredictedValue>) -> Option<Coverage> {
     let (mut count, mut half, mut most, mut squares, mut sum) = (0, 0, 0, 0.0, 0.0);
-    for (value, predicted, std) in predictions {
+    for PredictedValue { value, predicted, std, interval_factors: [half_width, _, most_width] } in predictions {
         let error = value - predicted;
         count += 1;
-        half += usize::from(error.abs() <= HALF * std);
-        most += usize::from(error.abs() <= MOST * std);
+        half += usize::from(error.abs() <= half_width * std);
+        most += usize::from(error.abs() <= most_width * std);
         squares += error * error;
         sum += error;
     }

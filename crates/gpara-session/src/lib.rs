@@ -45,6 +45,7 @@
 //! # Ok::<(), gpara::Error>(())
 //! ```
 
+mod belief;
 mod campaign;
 mod choice;
 mod error;
@@ -61,16 +62,17 @@ mod settings;
 mod state;
 mod store;
 
+pub use belief::BelievedField;
 pub use campaign::{Answer, AskRequest, Campaign, Estimate, Forecast, Misfit, Status, Told};
 pub use choice::{Choice, ChoiceInput, ChosenPoint, Limits, choose};
 pub use error::is_disk_full;
 pub use fitted::{DriftTerm, FittedMethod, FittedPrior, MapsOrigin, Robust};
 pub use forecast::{ForecastInput, diminishing_return, reaches, variance_curve};
-pub use leave_one_out::{Coverage, LeftOut, coverage, leave_one_out};
+pub use leave_one_out::{Coverage, LeftOut, PredictedValue, coverage, leave_one_out};
 pub use method::{
     FieldModel, GaussianMethod, Method, ModelInput, Parameter, PredictedStd, Prediction, gaussian_method,
 };
-pub use scale::Scale;
+pub use scale::{Scale, difference_unit};
 pub use scene::{Layers, Scene};
 pub use settings::{EXACT_NOISE_STD, Place, SessionPrior, Settings, Task, default_budget};
 pub use state::State;

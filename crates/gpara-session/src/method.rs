@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use gpara::{
     Conductances, Context, Correction, Drift, GaussianReconstructor, GaussianSettings, GraphDescriptor, GraphPredictor,
-    MeanSolver, Observations, Posterior, PriorEnsemble, PriorMean, Reconstruction, ReconstructionInput, Reconstructor,
-    ResidualPrecision, Result, RiskRule, SeedTree, StdScale, UniformGraph,
+    MeanSolver, NORMAL_INTERVALS, Observations, Posterior, PriorEnsemble, PriorMean, Reconstruction,
+    ReconstructionInput, Reconstructor, ResidualPrecision, Result, RiskRule, SeedTree, StdScale, UniformGraph,
 };
 
+use crate::belief::BelievedField;
 use crate::error::SessionError;
 use crate::fitted::{FittedMethod, is_large};
 use crate::scene::Scene;
@@ -43,6 +44,10 @@ pub struct FieldModel {
     pub outliers: Vec<usize>,
     /// What was fitted, for people.
     pub parameters: Vec<Parameter>,
+    /// Half widths of the intervals of [`gpara::COVERAGE_LEVELS`] around a prediction, in its standard deviation.
+    pub interval_factors: [f64; 3],
+    /// What networks say of the field, where the method has some that see the measurements.
+    pub believed: Option<BelievedField>,
 }
 
 /// A fitted number of a model.
@@ -67,6 +72,8 @@ impl FieldModel {
             nugget_std: 0.0,
             outliers: Vec::new(),
             parameters: Vec::new(),
+            interval_factors: NORMAL_INTERVALS,
+            believed: None,
         }
     }
 
@@ -175,15 +182,21 @@ pub trait Method: Send + Sync {
     fn identity(&self) -> String;
 
     /// Whether the level of the field is fitted to the measurements (ordinary kriging), which leave-one-out must know.
-    fn fits_level(&self) -> bool;
+    fn fits_level(&self) -> bool {
+        true
+    }
 
     /// How samples are conditioned on measurements (Eq. 13).
-    fn correction(&self) -> Correction;
+    fn correction(&self) -> Correction {
+        Correction { solver: MeanSolver::Exact, strength: 1.0, range: None }
+    }
 
     /// Which cells' uncertainty counts (B.32-B.34).
-    fn risk(&self) -> RiskRule;
+    fn risk(&self) -> RiskRule {
+        RiskRule::Uniform
+    }
 
-    /// Whether [`draw_prior`](Self::draw_prior) draws samples, which takes seconds.
+    /// Whether an ask reads samples of the prior, which take seconds to draw.
     fn draws_prior(&self) -> bool {
         false
     }
@@ -192,7 +205,24 @@ pub trait Method: Send + Sync {
     ///
     /// # Errors
     /// Those of the network.
-    fn draw_prior(&self, context: &Context, seeds: SeedTree) -> Result<Option<PriorEnsemble>>;
+    fn draw_prior(&self, context: &Context, seeds: SeedTree) -> Result<Option<PriorEnsemble>> {
+        let _ = (context, seeds);
+        Ok(None)
+    }
+
+    /// Whether [`believe`](Self::believe) asks networks.
+    fn believes(&self) -> bool {
+        false
+    }
+
+    /// What networks say of the field after the measurements; `None` for a method without such networks.
+    ///
+    /// # Errors
+    /// Those of the networks.
+    fn believe(&self, context: &Context, observations: &Observations) -> Result<Option<BelievedField>> {
+        let _ = (context, observations);
+        Ok(None)
+    }
 
     /// The model of the field at a state of the measurements.
     ///
@@ -200,7 +230,8 @@ pub trait Method: Send + Sync {
     /// Those of the graph and of the fit.
     fn model(&self, input: &ModelInput<'_>) -> Result<FieldModel>;
 
-    /// The field as far as it is known, without any network: fast enough for every ask. `posterior` is that of `model`.
+    /// The field as far as it is known, by no network but those of the model's belief: fast enough for every ask. `posterior` is
+    /// that of `model`.
     ///
     /// # Errors
     /// Those of the linear algebra.
@@ -264,22 +295,6 @@ impl Method for GaussianMethod {
     fn identity(&self) -> String {
         let Self { level, residual_precision, graph_coupling } = self;
         format!("gaussian 1, level {level}, residual_precision {residual_precision}, graph_coupling {graph_coupling}")
-    }
-
-    fn fits_level(&self) -> bool {
-        true
-    }
-
-    fn correction(&self) -> Correction {
-        Correction { solver: MeanSolver::Exact, strength: 1.0, range: None }
-    }
-
-    fn risk(&self) -> RiskRule {
-        RiskRule::Uniform
-    }
-
-    fn draw_prior(&self, _context: &Context, _seeds: SeedTree) -> Result<Option<PriorEnsemble>> {
-        Ok(None)
     }
 
     fn model(&self, input: &ModelInput<'_>) -> Result<FieldModel> {

@@ -1,6 +1,7 @@
 //! Between the user's unit and the normalised values the algebra works with.
 
 use gpara::Result;
+use gpara_tasks::units::Unit;
 use serde::{Deserialize, Serialize};
 
 use crate::error::SessionError;
@@ -35,6 +36,11 @@ impl Scale {
         Ok(Self { low, high, unit: unit.to_owned() })
     }
 
+    /// The unit of a difference of two values, such as an error or a standard deviation: that of dBm is dB.
+    pub fn difference_unit(&self) -> &str {
+        difference_unit(&self.unit)
+    }
+
     /// Size of a normalised difference of 1, in the unit.
     pub fn factor(&self) -> f64 {
         0.5 * (self.high - self.low)
@@ -48,5 +54,19 @@ impl Scale {
     /// The normalised value of a value.
     pub fn normalized(&self, value: f64) -> f64 {
         (value - self.low) / self.factor() - 1.0
+    }
+}
+
+/// The unit of a difference of two values in `unit`; a unit of the user's own is its own difference.
+///
+/// # Example
+/// ```
+/// assert_eq!(gpara_session::difference_unit("dBm"), "dB");
+/// assert_eq!(gpara_session::difference_unit("ppm"), "ppm");
+/// ```
+pub fn difference_unit(unit: &str) -> &str {
+    match unit.parse::<Unit>() {
+        Ok(known) if known.difference() != known => known.difference().name(),
+        _ => unit,
     }
 }

@@ -11,7 +11,7 @@ use crate::error::SessionError;
 pub(crate) const APPLICATION_ID: i64 = 0x6770_6172;
 
 /// Step k brings a file from schema version k to k + 1; version 0 is an empty file. Steps are never edited once released.
-pub(crate) const STEPS: &[&str] = &[include_str!("schema_1.sql")];
+pub(crate) const STEPS: &[&str] = &[include_str!("schema_1.sql"), include_str!("schema_2.sql")];
 
 /// Brings the file at `path` to the newest version; a file that is older but not empty is copied to
 /// `NAME.v<VERSION>.backup` first, and the copy's path returned.

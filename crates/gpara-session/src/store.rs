@@ -12,7 +12,9 @@ use sha2::{Digest, Sha256};
 
 pub use read::{AskRecord, AskedPoint, InputRecord, ReconstructionRecord, TellRecord, ToldValue};
 pub use write::{NewMeasurement, NewTell};
-pub(crate) use write::{insert_ask, insert_failures, insert_reconstruction, insert_tell, replace_prior};
+pub(crate) use write::{
+    insert_ask, insert_failures, insert_reconstruction, insert_tell, replace_belief, replace_prior,
+};
 
 use crate::error::SessionError;
 use crate::layer;

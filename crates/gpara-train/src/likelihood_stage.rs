@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gpara::{Conductances, Grid, NoiseSchedule, Result, ValidMask};
+use gpara::{Conductances, Grid, NoiseSchedule, PrecisionScale, Result, ValidMask};
 use gpara_nn::{SPREAD_GAIN, spacing_value};
 use rayon::prelude::*;
 use tch::{Device, Kind, Tensor};
@@ -13,7 +13,7 @@ use crate::config::{Role, TrainConfig};
 use crate::data::Maps;
 use crate::error::TrainError;
 use crate::frozen::Frozen;
-use crate::residual_likelihood::{PrecisionShape, residual_loss};
+use crate::residual_likelihood::residual_loss;
 use crate::stage::{Ahead, Stage};
 use crate::unet::UNet;
 use crate::validation::{Measured, mask, timestep};
@@ -38,7 +38,7 @@ const UNIFORM_CHECK: &str = "uniform_nll_farthest_491";
 /// measurements as channels.
 pub(crate) struct LikelihoodStage<'a> {
     config: &'a TrainConfig,
-    shape: PrecisionShape,
+    scale: PrecisionScale,
     device: Device,
     mean: Frozen,
     spread: Frozen,
@@ -64,12 +64,12 @@ impl<'a> LikelihoodStage<'a> {
         let likelihood = config.likelihood.as_ref().expect("checked with the role");
         let mean = Frozen::read(folder, &likelihood.mean, Role::Mean, config, device)?;
         let spread = Frozen::read(folder, &likelihood.spread, Role::Spread, config, device)?;
-        let shape = PrecisionShape {
+        let scale = PrecisionScale {
             residual_precision: likelihood.residual_precision,
             graph_coupling: likelihood.graph_coupling,
             kappa_squared: likelihood.kappa_squared,
         };
-        Ok(Self { config, shape, device, mean, spread, network, maps, validation_maps, ahead: Ahead::default() })
+        Ok(Self { config, scale, device, mean, spread, network, maps, validation_maps, ahead: Ahead::default() })
     }
 
     /// Edge logits `[B, 4, H, W]`, and the residuals over their predicted standard deviation.
@@ -99,7 +99,7 @@ impl<'a> LikelihoodStage<'a> {
 
     /// Mean loss over the batch and its derivative by the conductances, which has their shape.
     fn losses(&self, graph: &Tensor, residual: &Tensor, valid: &Tensor) -> Result<(f64, Tensor)> {
-        let shape = self.shape;
+        let scale = self.scale;
         let grid: Grid = self.maps.grid;
         let num_nodes = grid.num_nodes();
         let flat = |tensor: &Tensor| -> Result<Vec<f64>> {
@@ -114,7 +114,7 @@ impl<'a> LikelihoodStage<'a> {
             .map(|((residual, valid), edges)| {
                 let valid = ValidMask::new(grid, valid.iter().map(|&value| value > 0.5).collect())?;
                 let edges = std::array::from_fn(|at| edges[at * num_nodes..][..num_nodes].to_vec());
-                residual_loss(shape, &Conductances::from_edges(edges, &valid)?, &valid, residual)
+                residual_loss(scale, &Conductances::from_edges(edges, &valid)?, &valid, residual)
             })
             .collect::<Result<Vec<_>>>()?;
         let count = samples.len() as f64;

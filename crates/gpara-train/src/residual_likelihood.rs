@@ -1,30 +1,9 @@
 //! The negative log-likelihood of a residual under a graph, and its gradient by the conductances: no unrolled solver.
 
-use gpara::{Conductances, ResidualPrecision, Result, ValidMask, residual_likelihood_gradient};
+use gpara::{Conductances, PrecisionScale, Result, ValidMask, residual_likelihood_gradient};
 
 /// Smallest mean square, in units of the precision, that the common factor is fitted to.
 const MISFIT_FLOOR: f64 = 1e-12;
-
-/// The precision up to a common factor.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct PrecisionShape {
-    /// tau.
-    pub(crate) residual_precision: f64,
-    /// lambda.
-    pub(crate) graph_coupling: f64,
-    /// kappa^2 of the second order; none: first order.
-    pub(crate) kappa_squared: Option<f64>,
-}
-
-impl PrecisionShape {
-    fn precision(self, graph: Conductances, factor: f64) -> Result<ResidualPrecision> {
-        let (tau, lambda) = (factor * self.residual_precision, factor * self.graph_coupling);
-        match self.kappa_squared {
-            Some(kappa_squared) => ResidualPrecision::second_order(graph, tau, lambda, kappa_squared),
-            None => ResidualPrecision::new(graph, tau, lambda),
-        }
-    }
-}
 
 /// Negative log-likelihood a valid cell of N(0, (s Q)^-1) at the factor s of largest likelihood, and its derivative by
 /// each conductance.
@@ -37,7 +16,7 @@ impl PrecisionShape {
 /// # Errors
 /// `NonFinite` for a residual that is not finite; `NotPositiveDefinite` if the factorisation breaks down.
 pub(crate) fn residual_loss(
-    shape: PrecisionShape,
+    scale: PrecisionScale,
     graph: &Conductances,
     valid: &ValidMask,
     residual: &[f64],
@@ -45,9 +24,9 @@ pub(crate) fn residual_loss(
     let inside: Vec<f64> =
         residual.iter().zip(valid.as_slice()).map(|(&value, &valid)| if valid { value } else { 0.0 }).collect();
     let cells = valid.num_valid() as f64;
-    let unit = shape.precision(graph.clone(), 1.0)?;
+    let unit = scale.precision(graph.clone())?;
     let misfit: f64 = unit.apply(&inside).iter().zip(&inside).map(|(q, r)| q * r).sum();
-    let scaled = shape.precision(graph.clone(), cells / misfit.max(cells * MISFIT_FLOOR))?;
+    let scaled = scale.times(cells / misfit.max(cells * MISFIT_FLOOR)).precision(graph.clone())?;
     let (value, gradient) = residual_likelihood_gradient(&scaled, valid, &inside)?;
     let by_edge = gradient.conductances.map(|map| map.into_iter().map(|entry| -entry / cells).collect());
     Ok((-value / cells, by_edge))
@@ -68,15 +47,15 @@ mod tests {
         let residual: Vec<f64> = (0..30).map(|_| 0.05 * stream.normal()).collect();
         let graph = Conductances::from_logits(&logits, &valid).unwrap();
         for kappa_squared in [None, Some(0.1)] {
-            let shape = PrecisionShape { residual_precision: 0.05, graph_coupling: 0.8, kappa_squared };
-            let (value, gradient) = residual_loss(shape, &graph, &valid, &residual).unwrap();
+            let scale = PrecisionScale { residual_precision: 0.05, graph_coupling: 0.8, kappa_squared };
+            let (value, gradient) = residual_loss(scale, &graph, &valid, &residual).unwrap();
             assert!(value < 0.0, "small residuals have a density above 1: {value}");
             for (direction, node) in [(0, 0), (1, 3), (2, 13), (3, 21), (0, 27)] {
                 let shifted = |step: f64| {
                     let mut edges = graph.edges().clone();
                     edges[direction][node] += step;
                     let graph = Conductances::from_edges(edges, &valid).unwrap();
-                    residual_loss(shape, &graph, &valid, &residual).unwrap().0
+                    residual_loss(scale, &graph, &valid, &residual).unwrap().0
                 };
                 let expected = (shifted(1e-5) - shifted(-1e-5)) / 2e-5;
                 let found = gradient[direction][node];
@@ -84,7 +63,7 @@ mod tests {
             }
             // A common factor of the residual only shifts the likelihood by its logarithm.
             let doubled: Vec<f64> = residual.iter().map(|value| 2.0 * value).collect();
-            let (shifted, same) = residual_loss(shape, &graph, &valid, &doubled).unwrap();
+            let (shifted, same) = residual_loss(scale, &graph, &valid, &doubled).unwrap();
             assert!((shifted - value - 2.0f64.ln()).abs() < 1e-9 && (same[0][0] - gradient[0][0]).abs() < 1e-9);
         }
     }

@@ -1,5 +1,6 @@
 //! A trained network behind the traits of the core, on libtorch: for evaluations of many maps on a GPU.
 
+mod gather;
 mod linearize;
 
 use std::path::Path;
@@ -7,8 +8,9 @@ use std::sync::{Mutex, PoisonError};
 
 use gpara::{Context, Denoiser, DenoiserInput, Grid, MeanPredictor, NoiseSchedule, Observations, Pullback, Result};
 use gpara_nn::TargetScale;
-use tch::{Device, Kind, Tensor, nn};
+use tch::{Device, nn};
 
+use self::gather::{Gather, Request};
 use crate::config::Role;
 use crate::error::TrainError;
 use crate::unet::UNet;
@@ -18,7 +20,8 @@ use crate::weights::{self, RunFacts};
 ///
 /// All states of a call go through the device in one batch, which may change the last bits of an answer; where the same
 /// bits are needed for any batch, use the exported network with `gpara-nn`. Convolutions on a GPU round to TF32 unless
-/// the environment has `NVIDIA_TF32_OVERRIDE=0`. Calls from several threads wait for each other.
+/// the environment has `NVIDIA_TF32_OVERRIDE=0`. Calls from several threads wait for each other; on a GPU those that wait go
+/// through it together.
 #[derive(Debug)]
 pub struct TorchNetwork {
     facts: RunFacts,
@@ -26,6 +29,10 @@ pub struct TorchNetwork {
     schedule: NoiseSchedule,
     device: Device,
     weights: Mutex<Weights>,
+    gather: Gather,
+    /// Whether calls that wait are run in one batch. Not on a CPU: it gains nothing there, and an answer would depend on the
+    /// calls beside it.
+    together: bool,
 }
 
 /// The network and the variables it reads.
@@ -43,7 +50,9 @@ impl TorchNetwork {
     pub fn load(path: &Path, device: Device) -> Result<Self> {
         let (network, store, facts) = weights::read(path, device)?;
         let (channels, schedule) = (facts.config.channels(), NoiseSchedule::ddpm());
-        Ok(Self { facts, channels, schedule, device, weights: Mutex::new(Weights { network, _store: store }) })
+        let (gather, together) = (Gather::default(), device.is_cuda());
+        let weights = Mutex::new(Weights { network, _store: store });
+        Ok(Self { facts, channels, schedule, device, weights, gather, together })
     }
 
     /// What is known of its training.
@@ -71,25 +80,22 @@ impl TorchNetwork {
         let grid = context.grid();
         assert!(noisy.len().is_multiple_of(grid.num_nodes()), "states of {} values on {grid}", noisy.len());
         self.check(grid, observations, timestep)?;
-        let batch = noisy.len() / grid.num_nodes();
-        if batch == 0 {
+        if noisy.is_empty() {
             return Ok(Vec::new());
         }
-        let (rows, cols) = (grid.rows() as i64, grid.cols() as i64);
-        let context = self.context_values(context, observations)?;
         // The boundary of f64 and f32: the only cast of a state.
-        let noisy: Vec<f32> = noisy.iter().map(|&value| value as f32).collect();
-        let weights = self.weights.lock().unwrap_or_else(PoisonError::into_inner);
-        let output = tch::no_grad(|| -> Result<Vec<f32>> {
-            let noisy = Tensor::from_slice(&noisy).view([batch as i64, 1, rows, cols]).to_device(self.device);
-            let context = Tensor::from_slice(&context).view([1, -1, rows, cols]).to_device(self.device);
-            let context = context.expand([batch as i64, -1, -1, -1], false);
-            let time = Tensor::full([batch as i64], timestep as f64, (Kind::Float, self.device));
-            let output = weights.network.forward(&noisy, &time, &context, false);
-            let output = output.reshape([-1]).to_device(Device::Cpu);
-            Ok(Vec::try_from(output).map_err(TrainError::Torch)?)
-        })?;
-        drop(weights);
+        let request = Request {
+            noisy: noisy.iter().map(|&value| value as f32).collect(),
+            context: self.context_values(context, observations)?,
+            timestep,
+            sides: (grid.rows(), grid.cols()),
+        };
+        let output = if self.together {
+            self.gather.run(request, &self.weights, self.device)?
+        } else {
+            let weights = self.weights.lock().unwrap_or_else(PoisonError::into_inner);
+            gather::forward(&weights, &[request], self.device).map_err(TrainError::Torch)?.remove(0)
+        };
         if output.iter().all(|value| value.is_finite()) {
             return Ok(output);
         }
@@ -200,6 +206,8 @@ impl MeanPredictor for TorchNetwork {
 
 #[cfg(test)]
 mod tests {
+    use tch::Tensor;
+
     use super::*;
     use crate::config::{Keep, Output, TrainConfig};
     use crate::flat::FlatParameters;

@@ -12,7 +12,7 @@ use crate::graph::{GraphDescriptor, GraphPredictor};
 use crate::mean::MeanPredictor;
 use crate::observations::Observations;
 use crate::posterior::Posterior;
-use crate::precision::ResidualPrecision;
+use crate::precision::{PrecisionScale, ResidualPrecision};
 use crate::spread::SpreadPredictor;
 
 /// An estimate with the law of its error.
@@ -36,17 +36,6 @@ pub trait BeliefModel: Send + Sync {
 
     /// Network evaluations of one belief.
     fn network_calls(&self) -> u64;
-}
-
-/// tau, lambda and kappa^2 that make a precision of a predicted graph.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PrecisionScale {
-    /// tau of Eq. 8.
-    pub residual_precision: f64,
-    /// lambda of Eq. 8.
-    pub graph_coupling: f64,
-    /// kappa^2 of a precision of second order; none: first order.
-    pub kappa_squared: Option<f64>,
 }
 
 /// Where the coupling of errors comes from.
@@ -81,17 +70,7 @@ impl BeliefModel for NetworkBelief {
             ErrorCoupling::Predicted(graph, scale) => {
                 let num_measured = observations.len();
                 let descriptor = GraphDescriptor { context, prior_mean: &mean, prior_std: &std, num_measured };
-                let conductances = graph.predict(&descriptor)?;
-                let PrecisionScale { residual_precision, graph_coupling, kappa_squared } = *scale;
-                match kappa_squared {
-                    Some(kappa_squared) => ResidualPrecision::second_order(
-                        conductances,
-                        residual_precision,
-                        graph_coupling,
-                        kappa_squared,
-                    )?,
-                    None => ResidualPrecision::new(conductances, residual_precision, graph_coupling)?,
-                }
+                scale.precision(graph.predict(&descriptor)?)?
             }
         };
         Ok(Belief { mean, std, precision })

@@ -52,7 +52,7 @@ mod value_range;
 pub use batch::{
     BatchInput, BatchMoments, BatchRule, CarriedMoments, probe_overlap, select_batch, select_batch_with_moments,
 };
-pub use belief::{Belief, BeliefCache, BeliefModel, ErrorCoupling, NetworkBelief, PrecisionScale, error_weights};
+pub use belief::{Belief, BeliefCache, BeliefModel, ErrorCoupling, NetworkBelief, error_weights};
 pub use calibration::{COVERAGE_LEVELS, Calibration, CalibrationPoint, NORMAL_INTERVALS, measurement_spacing};
 pub use context::{Channel, Context};
 pub use counting_denoiser::CountingDenoiser;
@@ -80,7 +80,7 @@ pub use policy::{
     SelectedPoint, Selection,
 };
 pub use posterior::{Correction, Posterior};
-pub use precision::{PosteriorPrecision, PrecisionOrder, ResidualPrecision};
+pub use precision::{PosteriorPrecision, PrecisionOrder, PrecisionScale, ResidualPrecision};
 pub use prior::{PriorEnsemble, sample_prior};
 pub use probing::{ProbeKind, rademacher_probes};
 pub use reconstruct::{

@@ -93,6 +93,15 @@ pub trait Policy: Send {
     /// `InvalidInput` if `count` is 0 or exceeds the candidates, or if the ensemble is needed and missing; whatever the
     /// linear algebra raises.
     fn select(&mut self, input: &AcquisitionInput<'_>, count: usize) -> Result<Selection>;
+
+    /// The score of every candidate, in their order, larger being better; for diagnosis.
+    ///
+    /// # Errors
+    /// `Unsupported` for a policy that does not score cells; else those of [`select`](Self::select).
+    fn scores(&mut self, input: &AcquisitionInput<'_>) -> Result<Vec<f64>> {
+        let _ = input;
+        Err(PolicyError::NoScores { policy: self.name().to_owned() }.into())
+    }
 }
 
 /// # Errors
@@ -123,17 +132,23 @@ enum PolicyError {
     NoEnsemble { policy: &'static str },
     #[error("policy `{policy}` weighs by a predicted spread and has no belief to take it from")]
     NoBelief { policy: &'static str },
+    #[error("policy `{policy}` does not give every cell a score")]
+    NoScores { policy: String },
 }
 
 impl ErrorDetail for PolicyError {
     fn kind(&self) -> ErrorKind {
-        ErrorKind::InvalidInput
+        match self {
+            Self::NoScores { .. } => ErrorKind::Unsupported,
+            Self::Count { .. } | Self::NoEnsemble { .. } | Self::NoBelief { .. } => ErrorKind::InvalidInput,
+        }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
             Self::NoEnsemble { .. } => Some("give a prior, or choose uniform risk weights".into()),
             Self::NoBelief { .. } => Some("give one by `Gpara::believing`, or choose uniform risk weights".into()),
+            Self::NoScores { .. } => Some("ask the policy `gpara` or one of your own".into()),
             Self::Count { .. } => None,
         }
     }

@@ -2,6 +2,7 @@
 //! as a full matrix.
 
 mod coupling;
+mod scale;
 mod stencil_rows;
 
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use thiserror::Error as ThisError;
 
 pub(crate) use coupling::Coupling;
+pub use scale::PrecisionScale;
 
 use crate::engine::{Reach, StencilMatrix};
 use crate::error::{ErrorDetail, ErrorKind, Result};
@@ -25,7 +27,8 @@ pub enum PrecisionOrder {
     /// Q = tau I + lambda K K with K = kappa^2 I + L_g: the Matern-like field of the stochastic differential equation
     /// of Lindgren, Rue and Lindstrom (2011), smoother than the first order (G.1).
     Second {
-        /// kappa^2, the inverse square of the correlation length in cells for unit conductances.
+        /// kappa^2, the inverse square of the correlation length in cells for unit conductances. Below 0, with tau > 0, the
+        /// field swings around its mean and is smoother between two cells.
         kappa_squared: f64,
     },
 }
@@ -75,8 +78,8 @@ impl ResidualPrecision {
     /// construction.
     ///
     /// # Errors
-    /// `InvalidInput` unless all three are finite and >= 0 and `residual_precision + graph_coupling * kappa_squared^2`,
-    /// the precision of a cell without edges, is > 0.
+    /// `InvalidInput` unless all three are finite, the first two >= 0, `kappa_squared` >= 0 where `residual_precision` is 0, and
+    /// `residual_precision + graph_coupling * kappa_squared^2`, the precision of a cell without edges, is > 0.
     ///
     /// # Example
     /// ```
@@ -97,7 +100,8 @@ impl ResidualPrecision {
     ) -> Result<Self> {
         check_coupling(graph_coupling)?;
         let of_lone_cell = residual_precision + graph_coupling * kappa_squared * kappa_squared;
-        let allowed = residual_precision >= 0.0 && kappa_squared >= 0.0 && of_lone_cell > 0.0;
+        let definite = kappa_squared >= 0.0 || residual_precision > 0.0;
+        let allowed = residual_precision >= 0.0 && definite && of_lone_cell > 0.0;
         if !(allowed && of_lone_cell.is_finite() && kappa_squared.is_finite()) {
             return Err(PrecisionError::SecondOrder { residual_precision, kappa_squared, graph_coupling }.into());
         }
@@ -301,7 +305,7 @@ enum PrecisionError {
     GraphCoupling { graph_coupling: f64 },
     #[error(
         "second-order precision with tau {residual_precision}, kappa^2 {kappa_squared}, lambda {graph_coupling}: all \
-         must be finite and >= 0, and tau + lambda kappa^4 > 0"
+         must be finite, tau and lambda >= 0, kappa^2 >= 0 where tau is 0, and tau + lambda kappa^4 > 0"
     )]
     SecondOrder { residual_precision: f64, kappa_squared: f64, graph_coupling: f64 },
     #[error("observations of a {observations} grid do not fit the {graph} graph")]
@@ -352,6 +356,20 @@ mod tests {
             let error = ResidualPrecision::new(uniform(2, 2), tau, lambda).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{tau} {lambda}");
         }
+    }
+
+    #[test]
+    fn negative_kappa_squared_needs_a_tau_and_leaves_constants_their_precision() {
+        let refused = ResidualPrecision::second_order(uniform(5, 4), 0.0, 1.0, -0.5).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+        let precision = ResidualPrecision::second_order(uniform(5, 4), 0.25, 2.0, -0.5).unwrap();
+        for value in precision.apply(&[2.0; 20]) {
+            assert!((value - 2.0 * (0.25 + 2.0 * 0.25)).abs() < 1e-12, "{value}");
+        }
+        // Positive definite also along fields that L - 0.5 leaves small.
+        let x: Vec<f64> = (0..20).map(|node| (node as f64 * 1.7).sin()).collect();
+        let energy: f64 = precision.apply(&x).iter().zip(&x).map(|(applied, x)| applied * x).sum();
+        assert!(energy > 0.25 * x.iter().map(|x| x * x).sum::<f64>(), "{energy}");
     }
 
     #[test]

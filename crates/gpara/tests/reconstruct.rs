@@ -11,7 +11,7 @@ use dense_oracle::Oracle;
 use dense_oracle::cases::{self, Case};
 use dense_oracle::matrix::Dense;
 use gpara::{
-    Channel, Context, Correction, CorrectionSchedule, EnsembleMoments, ErrorKind, GaussianDenoiser,
+    Channel, Context, Correction, CorrectionSchedule, Drift, EnsembleMoments, ErrorKind, GaussianDenoiser,
     GaussianReconstructor, GaussianSettings, Grid, MeanPredictor, MeanReconstructor, MeanSettings, MeanSolver,
     NoiseSchedule, Observation, Observations, Posterior, PriorEnsemble, PriorMean, Reconstruction, ReconstructionInput,
     Reconstructor, ResidualPrecision, Result, SamplerSettings, SeedTree, StdScale, StdSource, Stop, SymmetrySet,
@@ -89,7 +89,7 @@ impl MeanPredictor for Toy {
 }
 
 fn mean_settings(symmetries: SymmetrySet, std: StdSource) -> MeanSettings {
-    MeanSettings { symmetries, affine: false, correction: exact(), invalid_value: None, std }
+    MeanSettings { symmetries, affine: false, network_share: 1.0, correction: exact(), invalid_value: None, std }
 }
 
 #[test]
@@ -110,6 +110,38 @@ fn theory_mean_reconstruction_is_prediction_plus_exact_posterior_mean_eq10() {
         let std: Vec<f64> = oracle.covariance.diagonal().into_iter().map(|variance| 0.5 * variance.sqrt()).collect();
         assert_close(case.name, &found.std.unwrap(), &std);
         assert_eq!((found.network_calls, found.worst_solve.unwrap().stop), (1, Stop::Direct));
+    }
+}
+
+#[test]
+fn share_of_the_network_averages_two_posterior_means_and_a_bad_share_is_refused() {
+    let case = cases::named("masked 7x8");
+    // More measurements than the level needs, one in every other valid cell.
+    let nodes = case.valid.nodes().step_by(2).take(20);
+    let values: Vec<Observation> =
+        nodes.map(|node| Observation { node, value: 0.3 - 0.01 * node as f64, noise_std: 0.05 }).collect();
+    let mut observations = Observations::none(case.grid());
+    observations.add(&case.valid, &values).unwrap();
+    assert!(observations.len() >= 16);
+    let run = |network_share, observations: &Observations| {
+        let settings = mean_settings(SymmetrySet::Identity, StdSource::Posterior { scale: 1.0 });
+        let settings = MeanSettings { network_share, ..settings };
+        reconstruct(&case, observations, None, &MeanReconstructor::new(Toy::new(0.1), settings)).map(|made| made.mean)
+    };
+    // The field of the graph alone: a network of nothing, whose level is fitted.
+    let drift = Drift::flat(case.grid(), vec![vec![1.0; case.grid().num_nodes()]]).unwrap();
+    let alone = Posterior::with_drift(&case.prior(), &observations, &drift).unwrap();
+    let (alone, _) = exact().refine(&alone, &vec![0.0; case.grid().num_nodes()]).unwrap();
+    let (whole, half) = (run(1.0, &observations).unwrap(), run(0.25, &observations).unwrap());
+    for node in case.valid.nodes() {
+        let expected = 0.25 * whole[node] + 0.75 * alone[node];
+        assert!((half[node] - expected).abs() < 1e-12, "{node}: {} {expected}", half[node]);
+    }
+    assert!(case.valid.nodes().any(|node| (half[node] - whole[node]).abs() > 1e-3));
+    let few = Observations::none(case.grid());
+    assert_eq!(run(0.25, &few).unwrap(), run(1.0, &few).unwrap());
+    for share in [0.0, 1.5, f64::NAN] {
+        assert_eq!(run(share, &observations).unwrap_err().kind(), ErrorKind::InvalidInput);
     }
 }
 

@@ -60,6 +60,8 @@ pub(crate) fn run(arguments: &AskArguments, console: Console) -> Outcome {
     let request = AskRequest { count: arguments.count, cost_budget: arguments.cost_budget, route_from };
     if campaign.must_draw(&*method)? {
         console.log("the prior's samples are drawn first, which takes some seconds and happens once ...");
+    } else if campaign.must_believe(&*method)? {
+        console.log("the networks are asked about what is measured ...");
     }
     let answer = campaign.ask(&*method, &request)?;
     let places = Places::new(&campaign)?;
@@ -157,10 +159,17 @@ fn object(answer: &Answer, places: &Places) -> Outcome<Value> {
         "risk": answer.ask.risk,
         "seconds": answer.ask.seconds,
         "prior_drawn": answer.drawn,
+        "networks_asked": answer.believed,
+        "interval_factors": intervals(answer.ask.interval_factors),
         "cost": answer.cost,
         "route_length": answer.ask.route_length,
         "points": properties(answer, places)?,
     }))
+}
+
+/// Half widths of the intervals around a prediction, in its standard deviation, by their percentage.
+pub(super) fn intervals([half, four_fifths, most]: [f64; 3]) -> Value {
+    json!({ "50": half, "80": four_fifths, "95": most })
 }
 
 /// GeoJSON holds degrees by definition; without a coordinate system it can only hold x and y.

@@ -12,7 +12,7 @@ use gpara_eval::{Scene, Task as EvalTask};
 use crate::console::Console;
 use crate::evaluation::{DataConfig, Part, load_scenes};
 use crate::failure::{Failure, Outcome};
-use crate::model_source::{CachedSource, EmbeddedSource, FolderSource, ModelSource};
+use crate::model_source::models;
 use crate::preset::{MethodParts, PolicyChoice, Preset, Task};
 
 /// Numbers of measurements the factors are fitted at.
@@ -45,7 +45,7 @@ pub(crate) struct CalibrateArguments {
     /// Layouts whose errors are pooled
     #[arg(long, value_enum, value_delimiter = ',', default_value = "random,farthest-point,active")]
     policies: Vec<PolicyChoice>,
-    /// Folder of NAME.onnx and cards instead of the networks in the binary
+    /// Folder of NAME.safetensors (with libtorch) or NAME.onnx and its card, instead of the networks in the binary
     #[arg(long)]
     weights: Option<PathBuf>,
 }
@@ -82,10 +82,7 @@ pub(crate) fn run(arguments: &CalibrateArguments, console: Console) -> Outcome {
             "its key reconstruct.std.kind would be \"network\"",
         ));
     }
-    let models: Box<dyn ModelSource> = match &arguments.weights {
-        Some(folder) => Box::new(CachedSource::new(FolderSource { folder: folder.clone() })),
-        None => Box::new(CachedSource::new(EmbeddedSource)),
-    };
+    let models = models(arguments.weights.as_deref());
     let data = DataConfig {
         task: eval_task,
         root: Some(arguments.data.clone()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use gpara::ErrorKind;
@@ -14,7 +14,7 @@ use crate::evaluation::{
     EvalConfig, Override, Page, Pictures, SourcedNetworks, failures, load_scenes, registry, summary_json,
 };
 use crate::failure::{Failure, Outcome};
-use crate::model_source::{CachedSource, EmbeddedSource, ModelSource};
+use crate::model_source::models;
 use crate::output_folder::OutputFolder;
 use crate::results::png_bytes;
 
@@ -40,12 +40,15 @@ pub(crate) struct EvalArguments {
     /// Only the first scenes
     #[arg(long)]
     limit: Option<usize>,
-    /// Only these methods, by the first part of their names
+    /// Only these methods, by the first part of their names or by the whole, e.g. best/active-491
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Scenes that run at once; peak memory is measured with 1 only [default: all cores]
     #[arg(long)]
     jobs: Option<usize>,
+    /// Begin no case after so many seconds, and write the tables of what is done; the same command goes on
+    #[arg(long, value_name = "SECONDS")]
+    stop_after: Option<u64>,
     /// Another value for a key of the configuration, e.g. data.part=validation or method.kriging.budget=50
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<Override>,
@@ -53,7 +56,7 @@ pub(crate) struct EvalArguments {
     #[arg(long)]
     weights: Option<PathBuf>,
     /// Run nothing: write the tables of recorded results, FROM/CONFIG.jsonl.gz for each configuration
-    #[arg(long, conflicts_with_all = ["data", "limit", "only", "jobs", "weights"])]
+    #[arg(long, conflicts_with_all = ["data", "limit", "only", "jobs", "weights", "stop_after"])]
     from: Option<PathBuf>,
     /// Also write the numbers that the tables show to RECORD/CONFIG.jsonl.gz, small enough to keep
     #[arg(long, conflicts_with = "from")]
@@ -81,12 +84,13 @@ pub(crate) fn run(arguments: &EvalArguments, console: Console) -> Outcome {
         registry.reconstructor(&method.reconstructor)?;
         method.policy.as_ref().map(|policy| registry.policy(&policy.name)).transpose()?;
     }
-    let models = models(arguments);
+    let models = models(arguments.weights.as_deref());
     let networks = SourcedNetworks::new(&*models, config.data.task);
     let mut output = OutputFolder::open(&arguments.out)?;
     let mut harness = Harness::open(&arguments.out.join("results.jsonl"), config.seed)?;
     let pictures = Pictures::new(config.pictures.as_ref());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let deadline = arguments.stop_after.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let (mut all_scenes, mut failed) = (Vec::new(), Vec::new());
     for (suffix, data) in config.scene_sets() {
         let scenes = load_scenes(&data)?;
@@ -100,6 +104,7 @@ pub(crate) fn run(arguments: &EvalArguments, console: Console) -> Outcome {
             data: &data.fingerprint(),
             scenes: &scenes,
             jobs: arguments.jobs.unwrap_or(cores),
+            deadline,
         };
         let started = Instant::now();
         let progress = console.progress((methods.len() * scenes.len()) as u64, "cases");
@@ -139,15 +144,15 @@ pub(crate) fn run(arguments: &EvalArguments, console: Console) -> Outcome {
     refuse_failures(&failed)
 }
 
-/// The methods whose names begin with one of `only`; all if that is empty.
+/// The methods whose names, or the first part of them, are in `only`; all if that is empty.
 fn selected(methods: Vec<Method>, only: &[String]) -> Outcome<Vec<Method>> {
-    let belongs = |method: &Method, name: &str| method.name.split('/').next() == Some(name);
+    let belongs = |method: &Method, name: &str| method.name == name || method.name.split('/').next() == Some(name);
     if let Some(name) = only.iter().find(|name| !methods.iter().any(|method| belongs(method, name))) {
         let known: BTreeSet<&str> = methods.iter().filter_map(|method| method.name.split('/').next()).collect();
         let known: Vec<&str> = known.into_iter().collect();
         return Err(Failure::input(
             format!("--only {name}: the evaluation has no such method, it has {}", known.join(", ")),
-            "names are the `name` of [[method]]",
+            "names are the `name` of [[method]], or with policy and budget as in kriging/random-491",
         ));
     }
     let wanted = |method: &Method| only.is_empty() || only.iter().any(|name| belongs(method, name));
@@ -225,14 +230,4 @@ fn list_methods(console: Console) -> Outcome {
         console.data(&aligned(&["method".to_owned(), "what it is".to_owned()], &rows));
     }
     Ok(())
-}
-
-fn models(arguments: &EvalArguments) -> Box<dyn ModelSource> {
-    match arguments.weights.clone() {
-        #[cfg(feature = "train")]
-        Some(folder) => Box::new(CachedSource::new(crate::model_source::TorchSource::new(folder))),
-        #[cfg(not(feature = "train"))]
-        Some(folder) => Box::new(CachedSource::new(crate::model_source::FolderSource { folder })),
-        None => Box::new(CachedSource::new(EmbeddedSource)),
-    }
 }

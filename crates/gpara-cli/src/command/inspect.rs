@@ -1,5 +1,6 @@
 //! `gpara inspect`: what a file holds, before it is used.
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -53,6 +54,7 @@ fn inspect(path: &Path, arguments: &InspectArguments) -> Outcome<Value> {
             return match (points, ending.as_deref()) {
                 (Ok(rows), _) => Ok(inspect_points(path, &rows)),
                 (Err(error), Some("geojson" | "json" | "parquet" | "tsv")) => Err(named(error)),
+                (Err(error), Some("csv")) if has_header(path) => Err(named(error)),
                 (Err(_), _) => Err(failure),
             };
         }
@@ -87,6 +89,20 @@ fn inspect(path: &Path, arguments: &InspectArguments) -> Outcome<Value> {
         "highest": counts.range.map(|range| range.2),
         "usable_as": use_as,
     }))
+}
+
+/// Whether every cell of the first line of a text file is the name of a column.
+fn has_header(path: &Path) -> bool {
+    let Ok(file) = std::fs::File::open(path) else { return false };
+    let mut line = Vec::new();
+    // A first line longer than this is no header.
+    let read = BufReader::new(file.take(1 << 16)).read_until(b'\n', &mut line);
+    let text = String::from_utf8_lossy(&line);
+    let name = |cell: &str| {
+        let cell = cell.trim().trim_matches('"').trim_start_matches('\u{feff}');
+        cell.chars().any(char::is_alphabetic) && cell.parse::<f64>().is_err()
+    };
+    read.is_ok() && text.split([',', ';', '\t']).all(name)
 }
 
 /// Counts of a point file, whose grid is not known here.

@@ -15,7 +15,7 @@ use super::new_place::{Like, PlaceArguments};
 use super::new_prior::PriorArguments;
 use crate::console::Console;
 use crate::failure::{Failure, Outcome};
-use crate::quantity::{Cell, Quantity, Region, Size};
+use crate::quantity::{Cell, Quantity, Region, Size, unit_suffix};
 
 /// Begin a session: a field to measure, kept in one file
 ///
@@ -162,6 +162,11 @@ pub(crate) fn run(arguments: &NewArguments, console: Console) -> Outcome {
             arguments.session.display(),
             settings.budget
         ));
+        let unit = unit_suffix(settings.scale.difference_unit());
+        console.log(&match settings.sigma {
+            0.0 => "measurements are taken as exact; --sigma gives their noise".to_string(),
+            sigma => format!("measurements have a noise of {sigma}{unit} unless they are told with another"),
+        });
         console.log(&format!("next: gpara ask {}", arguments.session.display()));
     }
     Ok(())

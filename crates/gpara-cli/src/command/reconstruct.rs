@@ -9,8 +9,10 @@ use gpara_tasks::field::write_npy_stack;
 use gpara_tasks::units::Unit;
 use serde_json::json;
 
+use super::ask::intervals;
 use crate::console::Console;
 use crate::failure::{Failure, Outcome};
+use crate::quantity::unit_suffix;
 use crate::session_method::method_of;
 
 /// Write the whole field, its standard deviation, and samples of it
@@ -53,13 +55,16 @@ pub(crate) fn run(arguments: &ReconstructArguments, console: Console) -> Outcome
     let outputs = write(arguments, &campaign, &estimate)?;
     let hashes: Vec<String> = outputs.iter().map(|(path, hash)| format!("{} {hash}", path.display())).collect();
     campaign.record_estimate(&estimate, &hashes.join("\n"))?;
-    let unit = &campaign.settings().scale.unit;
+    let scale = &campaign.settings().scale;
+    let error_unit = scale.difference_unit();
     if console.json {
         let report = json!({
             "num_observed": estimate.num_observed,
             "seconds": estimate.seconds,
             "network_calls": estimate.network_calls,
-            "unit": unit,
+            "unit": scale.unit,
+            "error_unit": error_unit,
+            "interval_factors": intervals(estimate.interval_factors),
             "largest_misfit": estimate.largest_misfit.map(|misfit| json!({
                 "row": misfit.row, "col": misfit.col, "size": misfit.size,
             })),
@@ -75,23 +80,27 @@ pub(crate) fn run(arguments: &ReconstructArguments, console: Console) -> Outcome
     for (path, _) in &outputs {
         console.log(&format!("wrote {}", path.display()));
     }
-    if let Some(text) = fitted(&estimate, unit) {
+    if let Some(text) = fitted(&estimate, error_unit) {
         console.log(&text);
     }
     if let Some(misfit) = estimate.largest_misfit {
         console.log(&format!(
-            "largest |estimate - value| at a measured cell: {:.3e} {unit} (row {}, col {})",
-            misfit.size, misfit.row, misfit.col
+            "largest |estimate - value| at a measured cell: {:.3e}{} (row {}, col {})",
+            misfit.size,
+            unit_suffix(error_unit),
+            misfit.row,
+            misfit.col
         ));
     }
     Ok(())
 }
 
-/// What a method fitted, in words; `None` if it fits nothing.
+/// What a method fitted, in words, spreads in the unit of a difference; `None` if it fits nothing.
 pub(super) fn fitted(estimate: &Estimate, unit: &str) -> Option<String> {
     let of = |wanted: &str| estimate.parameters.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
     let (range, spread, nugget) = (of("range")?, of("spread")?, of("nugget")?);
-    let mut text = format!("fitted: range {range:.1} cells, spread {spread:.3} {unit}, nugget {nugget:.3} {unit}");
+    let unit = unit_suffix(unit);
+    let mut text = format!("fitted: range {range:.1} cells, spread {spread:.3}{unit}, nugget {nugget:.3}{unit}");
     if let Some(count) = of("outliers") {
         text.push_str(&format!(", {count:.0} outliers"));
         let cells: Vec<String> =

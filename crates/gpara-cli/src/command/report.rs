@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use gpara_session::{
-    Campaign, Coverage, Estimate, Forecast, LeftOut, Method, SessionFile, Settings, Status, Task, coverage,
+    Campaign, Coverage, Estimate, Forecast, LeftOut, Method, PredictedValue, Scale, SessionFile, Settings, Status,
+    Task, coverage,
 };
 use gpara_tasks::field::write_whole;
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 use crate::console::Console;
 use crate::failure::Outcome;
 use crate::picture::{ColorMap, ValueScale};
+use crate::quantity::unit_suffix;
 use crate::report::{BaseMap, Chart, Curve, PointLayer, Scatter, ScatterPoint, SessionReport, Table, session_page};
 use crate::session_method::method_of;
 
@@ -63,24 +65,25 @@ fn report(campaign: &mut Campaign, method: &dyn Method) -> Outcome<SessionReport
         .collect();
     let name = campaign.file().path().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let unit = settings.scale.unit.clone();
+    let error_unit = settings.scale.difference_unit();
     Ok(SessionReport {
         title: format!("gpara session {name}"),
-        summary: summary(&status, &forecast, &unit),
+        summary: summary(&status, &forecast, error_unit),
         valid: campaign.valid().clone(),
         invalid_name: if campaign.scene().radio().is_some() { "building" } else { "outside" }.to_string(),
-        maps: maps(&estimate, &unit),
+        maps: maps(&estimate, &settings.scale),
         layers: vec![
             PointLayer { name: "measured", cells: measured },
             PointLayer { name: "pending", cells: status.pending.clone() },
             PointLayer { name: "failed", cells: failed },
         ],
-        charts: charts(campaign.file(), &forecast, status.num_valid, &unit)?,
+        charts: charts(campaign.file(), &forecast, status.num_valid, error_unit)?,
         scatters: vec![
             scatter("Leave-one-out: each value predicted from all others", &unit, left_out_points(&left_out)),
             scatter("Each value as predicted when it was asked for", &unit, before),
         ],
-        coverage: coverage_table(&left_out, status.coverage, &unit),
-        remarks: remarks(method, &estimate, &unit),
+        coverage: coverage_table(&left_out, estimate.interval_factors, status.coverage, error_unit),
+        remarks: remarks(method, &estimate, error_unit),
         history: history(campaign.file())?,
         settings: setting_pairs(&settings),
         hashes: hashes(campaign.file(), method)?,
@@ -88,6 +91,7 @@ fn report(campaign: &mut Campaign, method: &dyn Method) -> Outcome<SessionReport
 }
 
 fn summary(status: &Status, forecast: &Forecast, unit: &str) -> Vec<String> {
+    let unit = unit_suffix(unit);
     let mut lines = vec![format!(
         "{} cells measured of a budget of {} ({} values), {} pending, {} failed; {} valid cells.",
         status.num_observed,
@@ -98,20 +102,21 @@ fn summary(status: &Status, forecast: &Forecast, unit: &str) -> Vec<String> {
         status.num_valid
     )];
     if let Some(left) = forecast.risk_left {
-        lines.push(format!("Predicted root mean square error of the map: {left:.3} {unit}."));
+        lines.push(format!("Predicted root mean square error of the map: {left:.3}{unit}."));
     }
     if let Some(knee) = forecast.diminishing_return {
         lines.push(format!("Each further measurement brings less from {knee} measurements on."));
     }
     if let (Some(target), Some(reached)) = (forecast.stop_at, forecast.stop_reached) {
         let stands = if reached { "reached" } else { "not reached" };
-        lines.push(format!("The target of {target} {unit} is {stands}."));
+        lines.push(format!("The target of {target}{unit} is {stands}."));
     }
     lines
 }
 
-fn maps(estimate: &Estimate, unit: &str) -> Vec<BaseMap> {
+fn maps(estimate: &Estimate, scale: &Scale) -> Vec<BaseMap> {
     let map = |title: &str, values: &[f64], color_map, from_zero: bool| {
+        let unit = if from_zero { scale.difference_unit() } else { &scale.unit };
         let finite = values.iter().copied().filter(|value| value.is_finite());
         let (low, high) =
             finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
@@ -152,20 +157,24 @@ fn left_out_points(left_out: &[LeftOut]) -> Vec<ScatterPoint> {
     left_out.iter().map(point).collect()
 }
 
-fn coverage_table(left_out: &[LeftOut], before: Option<Coverage>, unit: &str) -> Table {
+fn coverage_table(left_out: &[LeftOut], interval_factors: [f64; 3], before: Option<Coverage>, unit: &str) -> Table {
+    let unit = unit_suffix(unit);
     let row = |name: &str, found: Option<Coverage>| match found {
         Some(Coverage { num_values, half, most, rmse, bias }) => vec![
             name.to_string(),
             num_values.to_string(),
             format!("{:.0} %", 100.0 * half),
             format!("{:.0} %", 100.0 * most),
-            format!("{rmse:.3} {unit}"),
-            format!("{bias:+.3} {unit}"),
+            format!("{rmse:.3}{unit}"),
+            format!("{bias:+.3}{unit}"),
         ],
         None => [name, "0", "", "", "", ""].map(String::from).to_vec(),
     };
     let columns = ["prediction", "values", "in the 50 % interval", "in the 95 % interval", "RMSE", "bias"];
-    let held = coverage(left_out.iter().map(|entry| (entry.value, entry.predicted, entry.std)));
+    let held = coverage(left_out.iter().map(|entry| {
+        let LeftOut { value, predicted, std, .. } = *entry;
+        PredictedValue { value, predicted, std, interval_factors }
+    }));
     Table {
         columns: columns.map(String::from).to_vec(),
         rows: vec![row("leave-one-out", held), row("when it was asked for", before)],
@@ -182,15 +191,15 @@ fn remarks(method: &dyn Method, estimate: &Estimate, unit: &str) -> Vec<String> 
         false => &[
             "Leave-one-out repeats the correction by the graph without the value; the network's prediction, which saw the \
              value, is held, so these errors are too small.",
-            "A prediction when asked for stands in the session before the value came. It is made without the mean network, \
-             from the prior's samples conditioned on the measurements, and is coarser than the map above.",
+            "A prediction when asked for stands in the session before the value came.",
         ],
     };
     let mut remarks: Vec<String> = remarks.iter().copied().map(String::from).collect();
     remarks.extend(super::reconstruct::fitted(estimate, unit).map(|text| format!("{text}.")));
     if let Some(misfit) = estimate.largest_misfit {
+        let suffix = unit_suffix(unit);
         remarks.push(format!(
-            "Largest |estimate - value| at a measured cell: {:.3e} {unit} (row {}, col {}).",
+            "Largest |estimate - value| at a measured cell: {:.3e}{suffix} (row {}, col {}).",
             misfit.size, misfit.row, misfit.col
         ));
     }

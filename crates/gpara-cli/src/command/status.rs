@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::console::Console;
 use crate::failure::Outcome;
-use crate::quantity::Quantity;
+use crate::quantity::{Quantity, unit_suffix};
 use crate::session_method::method_of;
 
 /// Say what is measured, pending and left, and what more measurements would bring
@@ -33,21 +33,22 @@ pub(crate) struct StatusArguments {
 pub(crate) fn run(arguments: &StatusArguments, console: Console) -> Outcome {
     let mut campaign = Campaign::open_read_only(&arguments.session)?;
     let mut status = campaign.status()?;
-    let unit = campaign.settings().scale.unit.clone();
-    let stop_at = arguments.stop_at.as_ref().map(|target| target.difference_in_unit("stop-at", &unit)).transpose()?;
+    let scale = campaign.settings().scale.clone();
+    let (unit, error_unit) = (&scale.unit, scale.difference_unit());
+    let stop_at = arguments.stop_at.as_ref().map(|target| target.difference_in_unit("stop-at", unit)).transpose()?;
     if !arguments.no_forecast {
         let method = method_of(campaign.settings())?;
         status.forecast = Some(campaign.forecast(&*method, stop_at)?);
     }
     if console.json {
-        console.data(&format!("{:#}\n", object(&status, &unit)));
+        console.data(&format!("{:#}\n", object(&status, unit, error_unit)));
     } else {
-        console.data(&described(&status, &unit));
+        console.data(&described(&status, error_unit));
     }
     Ok(())
 }
 
-fn object(status: &Status, unit: &str) -> Value {
+fn object(status: &Status, unit: &str, error_unit: &str) -> Value {
     let cells =
         |cells: &[(usize, usize)]| cells.iter().map(|(row, col)| json!({ "row": row, "col": col })).collect::<Vec<_>>();
     let curve = |points: &[(usize, f64)], name: &str| {
@@ -55,6 +56,7 @@ fn object(status: &Status, unit: &str) -> Value {
     };
     json!({
         "unit": unit,
+        "error_unit": error_unit,
         "valid_cells": status.num_valid,
         "budget": status.budget,
         "num_observed": status.num_observed,
@@ -83,6 +85,7 @@ fn object(status: &Status, unit: &str) -> Value {
 }
 
 fn described(status: &Status, unit: &str) -> String {
+    let unit = &unit_suffix(unit);
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         writeln!(text, "{name:<22}{value}").expect("writing to a String succeeds");
@@ -97,7 +100,7 @@ fn described(status: &Status, unit: &str) -> String {
     line("may still be asked", format!("{} points, {} open cells", status.remaining, status.num_open));
     if let Some(Coverage { num_values, half, most, rmse, .. }) = status.coverage {
         let shares = format!("{:.0} % of {num_values} values in the 50 % interval", 100.0 * half);
-        line("predicted before", format!("{shares}, {:.0} % in the 95 % one, RMSE {rmse:.3} {unit}", 100.0 * most));
+        line("predicted before", format!("{shares}, {:.0} % in the 95 % one, RMSE {rmse:.3}{unit}", 100.0 * most));
     }
     if let Some(forecast) = &status.forecast {
         describe_forecast(forecast, unit, &mut line);
@@ -107,11 +110,11 @@ fn described(status: &Status, unit: &str) -> String {
 
 fn describe_forecast(forecast: &Forecast, unit: &str, line: &mut dyn FnMut(&str, String)) {
     match forecast.risk_left {
-        Some(left) => line("risk left", format!("predicted RMSE {left:.3} {unit}")),
+        Some(left) => line("risk left", format!("predicted RMSE {left:.3}{unit}")),
         None => line("risk left", "not known before two measurements".to_string()),
     }
     let numbers: Vec<String> = match &forecast.rmse {
-        Some(rmse) => rmse.iter().map(|(count, error)| format!("{error:.3} {unit} at {count}")).collect(),
+        Some(rmse) => rmse.iter().map(|(count, error)| format!("{error:.3}{unit} at {count}")).collect(),
         None => {
             let share = |&(count, share): &(usize, f64)| format!("{:.0} % at {count}", 100.0 * share.sqrt());
             forecast.variance_share.iter().map(share).collect()
@@ -127,6 +130,6 @@ fn describe_forecast(forecast: &Forecast, unit: &str, line: &mut dyn FnMut(&str,
             (false, Some(count)) => format!("expected at {count} measurements"),
             (false, None) => "not within the budget".to_string(),
         };
-        line("stop at", format!("{target} {unit}: {when}"));
+        line("stop at", format!("{target}{unit}: {when}"));
     }
 }

@@ -6,6 +6,9 @@ use gpara_eval::{CSV_HEADER, Case, FailedCase, Method, Pivot, ResultTable, Summa
 
 use super::config::EvalConfig;
 
+/// The method that a page must say is beaten, where it is.
+const OURS: &str = "best";
+
 /// The results of one configuration.
 pub(crate) struct Page<'a> {
     /// What was asked.
@@ -40,10 +43,34 @@ impl Page<'_> {
         for config in &self.config.scatters {
             text += &format!("\n## {}\n\n![{}]({folder}/{}.svg)\n", config.title, config.title, config.chart);
         }
+        text += &self.closing_note();
         let failures = failures(self.failed);
         if !failures.is_empty() {
             text += "\n## Cases that failed\n\n";
             text += &failures.iter().map(|line| format!("- {line}\n")).collect::<String>();
+        }
+        text
+    }
+
+    /// Every row and cell that is ahead of `best` by an error: where the next work is. Empty if `best` was not run.
+    fn closing_note(&self) -> String {
+        if !self.cases.iter().any(|case| case.method.split('/').next() == Some(OURS)) {
+            return String::new();
+        }
+        let mut found = Vec::new();
+        for table in &self.config.tables {
+            found.extend(ResultTable { cases: self.cases, config: table }.ahead_of(OURS));
+        }
+        for config in self.config.pivots.iter().filter(|config| config.number.starts_with("rmse")) {
+            found.extend(Pivot { cases: self.cases, config }.ahead_of(OURS));
+        }
+        let mut text = format!("\n## Where `{OURS}` is beaten\n\n");
+        if found.is_empty() {
+            text += &format!("Nowhere above: no row is better than `{OURS}` by an interval that excludes 0.\n");
+        }
+        let mut told = BTreeSet::new();
+        for ahead in found.iter().filter(|ahead| told.insert(ahead.method.clone())) {
+            text += &format!("- {}\n", ahead.line());
         }
         text
     }

@@ -337,14 +337,7 @@ fn belief_model(
         return Ok(None);
     };
     let coupling = match &preset.graph {
-        Graph::Believed { model } => ErrorCoupling::Predicted(
-            models.graph(model, task.name)?,
-            PrecisionScale {
-                residual_precision: preset.residual_precision,
-                graph_coupling: preset.graph_coupling,
-                kappa_squared: preset.kappa_squared,
-            },
-        ),
+        Graph::Believed { model } => ErrorCoupling::Predicted(models.graph(model, task.name)?, scale_of(preset)),
         _ => ErrorCoupling::Fixed(residual_precision(preset, models, task, context, ensemble)?),
     };
     let (mean, spread) = (models.mean(model, task.name)?, models.spread(spread, task.name)?);
@@ -383,11 +376,15 @@ pub(crate) fn residual_precision(
         }
         Graph::Network { model } | Graph::Believed { model } => models.graph(model, task.name)?.predict(&descriptor)?,
     };
-    let (tau, lambda) = (preset.residual_precision, preset.graph_coupling);
-    Ok(match preset.kappa_squared {
-        Some(kappa_squared) => ResidualPrecision::second_order(conductances, tau, lambda, kappa_squared)?,
-        None => ResidualPrecision::new(conductances, tau, lambda)?,
-    })
+    Ok(scale_of(preset).precision(conductances)?)
+}
+
+fn scale_of(preset: &Preset) -> PrecisionScale {
+    PrecisionScale {
+        residual_precision: preset.residual_precision,
+        graph_coupling: preset.graph_coupling,
+        kappa_squared: preset.kappa_squared,
+    }
 }
 
 fn reconstructor(
@@ -406,11 +403,12 @@ fn reconstructor(
             };
             Box::new(TrajectoryReconstructor::new(Arc::clone(&sampled.denoiser), settings))
         }
-        (Reconstruct::MeanNetwork { model, symmetries, affine, std, spread, .. }, _, _) => {
+        (Reconstruct::MeanNetwork { model, symmetries, affine, network_share, std, spread }, _, _) => {
             let settings = MeanSettings {
                 symmetries: *symmetries,
                 correction: preset.correction,
                 affine: *affine,
+                network_share: *network_share,
                 invalid_value: task.invalid_value,
                 std: *std,
             };

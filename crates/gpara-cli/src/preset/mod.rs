@@ -132,13 +132,12 @@ pub(crate) enum Reconstruct {
         symmetries: SymmetrySet,
         /// Whether level and gain of the prediction are fitted to the measurements.
         affine: bool,
+        /// Share of the answer that starts from the network; the rest is the graph alone.
+        network_share: f64,
         /// Where the std comes from.
         std: StdSource,
         /// Name in `models/` of the mean network's spread, where something reads it.
         spread: Option<String>,
-        /// The graph posterior's std times this stands in for a spread network where none may be asked, e.g. in a session's
-        /// status.
-        quick_std_scale: Option<f64>,
     },
     /// The Gaussian posterior in closed form.
     Gaussian,

@@ -137,9 +137,15 @@ enum RawReconstruct {
         symmetries: RawSymmetries,
         #[serde(default)]
         affine: bool,
+        #[serde(default = "whole")]
+        network_share: f64,
         std: RawStd,
     },
     Gaussian {},
+}
+
+fn whole() -> f64 {
+    1.0
 }
 
 #[derive(Debug, Deserialize)]
@@ -168,7 +174,6 @@ enum RawStd {
     /// By a spread network.
     Network {
         model: String,
-        posterior_scale: Option<f64>,
     },
 }
 
@@ -271,26 +276,22 @@ impl RawReconstruct {
                 };
                 Reconstruct::Trajectories { num_trajectories, schedule }
             }
-            Self::MeanNetwork { model, symmetries, affine, std } => {
+            Self::MeanNetwork { model, symmetries, affine, network_share, std } => {
+                positive("reconstruct.network_share", network_share)?;
                 let symmetries = match symmetries {
                     RawSymmetries::Identity => SymmetrySet::Identity,
                     RawSymmetries::LeftRight => SymmetrySet::LeftRight,
                     RawSymmetries::All => SymmetrySet::All,
                 };
-                let (std, spread, quick_std_scale) = match std {
+                let (std, spread) = match std {
                     RawStd::Posterior { scale } => {
                         positive("reconstruct.std.scale", scale)?;
-                        (StdSource::Posterior { scale }, None, None)
+                        (StdSource::Posterior { scale }, None)
                     }
-                    RawStd::Ensemble {} => (StdSource::Ensemble, None, None),
-                    RawStd::Network { model, posterior_scale } => {
-                        posterior_scale
-                            .iter()
-                            .try_for_each(|&scale| positive("reconstruct.std.posterior_scale", scale))?;
-                        (StdSource::Network, Some(model), posterior_scale)
-                    }
+                    RawStd::Ensemble {} => (StdSource::Ensemble, None),
+                    RawStd::Network { model } => (StdSource::Network, Some(model)),
                 };
-                Reconstruct::MeanNetwork { model, symmetries, affine, std, spread, quick_std_scale }
+                Reconstruct::MeanNetwork { model, symmetries, affine, network_share, std, spread }
             }
             Self::Gaussian {} => Reconstruct::Gaussian,
         })

@@ -58,7 +58,7 @@ pub(super) fn difference_scale(outcome: &SceneOutcome) -> ValueScale {
     });
     // A perfect reconstruction still needs a scale; a hundredth of the range is a small error in any unit.
     let high = round_up(high.fold(0.01 * (units.high - units.low), f64::max));
-    ValueScale { color_map: ColorMap::Magnitude, low: 0.0, high, unit: units.unit.clone() }
+    ValueScale { color_map: ColorMap::Magnitude, low: 0.0, high, unit: units.difference_unit().to_string() }
 }
 
 /// The next number with two leading digits.
@@ -112,7 +112,7 @@ fn write_overview(folder: &mut OutputFolder, outcome: &SceneOutcome) -> Outcome 
         .results()
         .map(|(name, result)| {
             let rmse = result.score.valid.rmse * input.units.factor();
-            let title = format!("RMSE {rmse:.2} {}", input.units.unit);
+            let title = format!("RMSE {rmse:.2} {}", input.units.difference_unit());
             (name, UnitMaps::of(result, &input.truth, &input.units), marks(outcome, outcome.run_named(name)), title)
         })
         .collect();

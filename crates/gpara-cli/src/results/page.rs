@@ -69,7 +69,7 @@ fn scene(outcome: &SceneOutcome) -> SceneReport {
     field.maps.insert(0, truth);
     let difference = difference_scale(outcome);
     let note = format!("the last colour also stands for more than {} {}", short(difference.high), difference.unit);
-    let error_label = format!("RMSE over valid cells{}", in_brackets(&input.units.unit));
+    let error_label = format!("RMSE over valid cells{}", in_brackets(input.units.difference_unit()));
     let factor = input.units.factor();
     let valid = outcome.valid();
     let rows = [

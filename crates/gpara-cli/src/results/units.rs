@@ -1,5 +1,7 @@
 //! From normalised values to the user's units.
 
+use gpara_session::difference_unit;
+
 /// A unit that errors are told in.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Measure {
@@ -27,8 +29,13 @@ pub(crate) struct FieldUnits {
 impl FieldUnits {
     /// A field told in its own unit only.
     pub(crate) fn new(low: f64, high: f64, unit: &str) -> Self {
-        let measures = vec![Measure { unit: unit.to_string(), factor: 0.5 * (high - low) }];
+        let measures = vec![Measure { unit: difference_unit(unit).to_string(), factor: 0.5 * (high - low) }];
         Self { low, high, unit: unit.to_string(), measures, ratio_scale: false }
+    }
+
+    /// The unit of an error or a standard deviation: that of dBm is dB.
+    pub(crate) fn difference_unit(&self) -> &str {
+        difference_unit(&self.unit)
     }
 
     /// Size of a normalised difference of 1.
@@ -60,6 +67,10 @@ mod tests {
     fn ends_and_middle_of_the_range_map_to_minus_one_zero_and_one() {
         let units = FieldUnits::new(-147.0, -47.84, "dB");
         assert_eq!(units.normalized(-147.0), -1.0);
+        assert_eq!(
+            (units.difference_unit(), FieldUnits::new(-120.0, -50.0, "dBm").measures[0].unit.as_str()),
+            ("dB", "dB")
+        );
         assert!((units.normalized(-47.84) - 1.0).abs() < 1e-12);
         assert!((units.value(units.normalized(-100.25)) + 100.25).abs() < 1e-12);
         assert!((units.value(0.0) + 97.42).abs() < 1e-12);

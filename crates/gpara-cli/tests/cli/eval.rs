@@ -35,6 +35,8 @@ fn smoke_runs_every_method_and_resumes_with_nothing_to_do() {
     };
     assert_eq!(value("ads/ads-24", "network_calls"), 10.0);
     assert_eq!(value("ddnm/adasense-24", "network_calls_acquire"), 18.0);
+    let (spearman, regret) = (value("one-step/random-12", "spearman"), value("one-step/random-12", "regret"));
+    assert!((-1.0..=1.0).contains(&spearman) && spearman != 0.0 && regret >= 0.0, "{spearman} {regret}");
     // One draw of the ensemble chooses all points; the trajectories are stage II.
     assert_eq!(value("paper/active-24", "network_calls_acquire"), 6.0);
     assert_eq!(value("paper/random-24", "network_calls_acquire"), 0.0);
@@ -70,8 +72,13 @@ fn values_of_the_command_line_reach_the_run_and_wrong_ones_are_refused() {
     let summary = run("--out a --set method.linear.budget=30 --limit 2").success().json();
     let rmse = summary.as_array().unwrap().iter().find(|entry| entry["metric"] == "rmse").unwrap().clone();
     assert_eq!((&rmse["method"], &rmse["cases"]), (&Value::from("linear/random-30"), &Value::from(2)));
+    let none = run("--out c --only linear/random-9 --stop-after 0").success().json();
+    assert_eq!(none.as_array().unwrap().len(), 0, "no case begins after the time is over");
+    let whole = run("--out c --only linear/random-9 --stop-after 3600").success().json();
+    assert!(whole.as_array().unwrap().iter().all(|entry| entry["method"] == "linear/random-9"));
     for (more, named) in [
         ("--out b --set data.firts=2", "firts"),
+        ("--out b --only linear/random-8", "it has linear"),
         ("--out b --set method.linear.reconstructor=lienar", "reconstructor `lienar` is not known"),
         ("--out b --set method.linear.policy=randm", "policy `randm` is not known"),
         ("--out b --set seed=one", "invalid type"),

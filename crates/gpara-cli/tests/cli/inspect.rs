@@ -60,3 +60,18 @@ fn inspect_of_an_ascii_grid_counts_declared_missing_cells_and_tells_of_its_place
     let text = gpara(folder.path(), "inspect a.asc").success().stdout;
     assert!(text.contains("with a place of unknown coordinate system"), "{text}");
 }
+
+#[test]
+fn points_with_a_header_of_their_own_are_told_how_to_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("mine.csv"), "x;y;rssi\r\n3;4;-80.5\r\n7;1;-91\r\n").unwrap();
+    let run = gpara(folder.path(), "inspect mine.csv");
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("no column `value`") && run.stderr.contains("--column value=NAME"), "{}", run.stderr);
+    let made = gpara(folder.path(), "new S.gpara --grid 9x9 --sigma 2").success();
+    assert!(made.stderr.contains("noise of 2 unless"), "{}", made.stderr);
+    gpara(folder.path(), "tell S.gpara mine.csv --column value=rssi").success();
+    gpara(folder.path(), "ask S.gpara -n 1").success();
+    let said = gpara(folder.path(), "reconstruct S.gpara -o map.tif").success().stderr;
+    assert!(said.contains("fitted: range") && !said.contains(" ,"), "{said}");
+}

@@ -45,6 +45,12 @@ fn campaign_from_new_to_reconstruct_measures_the_field() {
     assert_eq!((status["num_observed"].as_u64(), status["remaining"].as_u64()), (Some(40), Some(0)));
     assert_eq!(status["forecast"]["stop_reached"], Value::Bool(true), "{status:#}");
     assert!(status["coverage"]["num_values"].as_u64().unwrap() >= 32);
+    // A difference of dBm values is in dB, wherever it is told.
+    assert_eq!((&status["unit"], &status["error_unit"]), (&"dBm".into(), &"dB".into()));
+    let said = gpara(folder, "status S.gpara").success().stdout;
+    assert!(said.contains(" dB") && !said.contains("dBm"), "{said}");
+    let said = gpara(folder, "reconstruct S.gpara -o map.npy").success().stderr;
+    assert!(said.contains("nugget") && !said.contains("dBm"), "{said}");
 
     let made = gpara(folder, "reconstruct S.gpara -o map.csv --std std.tif --samples s.npy --num-samples 2 --json");
     let made = made.success().json();
@@ -61,7 +67,7 @@ fn campaign_from_new_to_reconstruct_measures_the_field() {
     }
     let rmse = (sum / 600.0).sqrt();
     // The field spreads by 8 dB.
-    assert!(rmse < 3.0, "{rmse} dBm");
+    assert!(rmse < 3.0, "{rmse} dB");
 
     let over = gpara(folder, "ask S.gpara");
     assert_eq!(over.code, 2);

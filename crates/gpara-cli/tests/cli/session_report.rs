@@ -8,7 +8,7 @@ use crate::session::{ask_and_measure, begin};
 
 /// A session with measured, pending and failed points, and its page.
 fn page(folder: &Path) -> String {
-    begin(folder, "--stop-at 2dBm");
+    begin(folder, "--stop-at 2dB");
     for _ in 0..3 {
         ask_and_measure(folder, 8);
         gpara(folder, "tell S.gpara told.csv").success();
@@ -37,10 +37,10 @@ fn report_is_one_offline_page_with_every_part() {
         "when it was asked for",
         "8 values from told.csv",
         "prior.drift",
-        "gaussian, fitted 1, drift constant",
+        "gaussian, fitted 2, drift constant",
         "fitted: range",
         "map.npy",
-        "target of 2 dBm",
+        "target of 2 dB is",
     ] {
         assert!(page.contains(part), "{part}");
     }

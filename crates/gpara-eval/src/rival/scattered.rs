@@ -1,6 +1,6 @@
 //! Scattered measurements as interpolators take them, and the field they make of them.
 
-use gpara::{ErrorDetail, ErrorKind, Reconstruction, ReconstructionInput, Result};
+use gpara::{ErrorDetail, ErrorKind, Reconstruction, ReconstructionInput, Result, ValueRange};
 use thiserror::Error as ThisError;
 
 /// A measurement at the centre of a cell.
@@ -52,8 +52,10 @@ pub(super) fn field(
         .collect()
 }
 
-/// A reconstruction that is a mean and nothing else.
-pub(super) fn mean_only(mean: Vec<f64>) -> Reconstruction {
+/// A reconstruction that is a mean and nothing else, held inside the scale: interpolants overshoot beyond a floor that many
+/// cells lie on, and every other method clips its estimates too.
+pub(super) fn mean_only(mut mean: Vec<f64>) -> Reconstruction {
+    ValueRange::UNIT.project(&mut mean);
     Reconstruction { mean, std: None, samples: None, network_calls: 0, worst_solve: None }
 }
 

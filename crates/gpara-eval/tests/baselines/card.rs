@@ -3,7 +3,7 @@
 use std::path::Path;
 
 #[test]
-fn every_test_that_the_document_names_exists() {
+fn users_29_every_test_that_the_card_of_a_trap_names_exists() {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let document = std::fs::read_to_string(package.join("../../docs/baselines.md")).unwrap();
     let (_, table) = document.split_once("## Each trap and its test").unwrap();

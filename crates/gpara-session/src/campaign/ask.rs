@@ -39,6 +39,8 @@ pub struct Answer {
     pub cost: Option<f64>,
     /// Whether the prior was drawn for this ask, which takes seconds.
     pub drawn: bool,
+    /// Whether networks were asked about the measurements for this ask.
+    pub believed: bool,
 }
 
 impl Campaign {
@@ -59,16 +61,25 @@ impl Campaign {
         }
         let started = Instant::now();
         let drawn = self.prepare(method)?;
+        // Networks are asked outside of the lock; if another process tells meanwhile, they are asked again inside.
+        let state = self.state()?;
+        self.believe(method, &state)?;
         // Other processes wait from here on, so that no two asks get the same point.
-        let ask = self.file.locked(|_| self.choose_and_record(method, request, started))?;
+        let (ask, believed) = self.file.locked(|_| self.choose_and_record(method, request, started))?;
         let cost = self
             .scene
             .cost()
             .map(|cost| ask.points.iter().map(|point| cost[self.scene.grid().node(point.row, point.col)]).sum());
-        Ok(Answer { ask, cost, drawn })
+        Ok(Answer { ask, cost, drawn, believed })
     }
 
-    fn choose_and_record(&self, method: &dyn Method, request: &AskRequest, started: Instant) -> Result<AskRecord> {
+    /// The ask, and whether networks were asked for it.
+    fn choose_and_record(
+        &self,
+        method: &dyn Method,
+        request: &AskRequest,
+        started: Instant,
+    ) -> Result<(AskRecord, bool)> {
         let (settings, grid) = (&self.settings, self.scene.grid());
         let state = self.state()?;
         let remaining = state.remaining(settings.budget);
@@ -88,6 +99,7 @@ impl Campaign {
             }
         };
         let candidates = self.candidates(&state, request)?;
+        let error_weights = self.error_weights(&model)?;
         let input = ChoiceInput {
             context: &prepared.context,
             posterior: with_pending.as_ref().unwrap_or(&posterior),
@@ -95,6 +107,7 @@ impl Campaign {
             ensemble: prepared.ensemble.as_ref(),
             correction: method.correction(),
             risk: method.risk(),
+            error_weights: error_weights.as_deref(),
             importance: self.scene.importance(),
             noise_std,
             limits: Limits {
@@ -134,10 +147,16 @@ impl Campaign {
             risk: square * risk,
             seconds: started.elapsed().as_secs_f64(),
             route_length,
+            interval_factors: model.interval_factors,
             points: asked.collect(),
         };
-        ask.id = crate::store::insert_ask(self.file.connection(), &ask).map_err(self.file.failure("write"))?;
-        Ok(ask)
+        let (connection, failure) = (self.file.connection(), self.file.failure("write"));
+        ask.id = crate::store::insert_ask(connection, &ask).map_err(&failure)?;
+        let believed = self.belief(method, &state)?.filter(|kept| !kept.is_stored);
+        if let Some(kept) = &believed {
+            crate::store::replace_belief(connection, &prepared.identity, kept).map_err(&failure)?;
+        }
+        Ok((ask, believed.is_some()))
     }
 
     /// The cells that may be asked for, increasing; for a route those that can be reached.

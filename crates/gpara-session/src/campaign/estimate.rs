@@ -18,6 +18,8 @@ pub struct Estimate {
     pub std: Option<Vec<f64>>,
     /// Samples of the field, as many as were wanted.
     pub samples: Vec<Vec<f64>>,
+    /// Half widths of the 50, 80 and 95 % intervals around the mean, in its standard deviation.
+    pub interval_factors: [f64; 3],
     /// Cells measured.
     pub num_observed: usize,
     /// The measured cell with the largest |estimate - value|; `None` without measurements.
@@ -51,6 +53,9 @@ impl Campaign {
     pub fn estimate(&mut self, method: &dyn Method, num_samples: usize, hard_consistency: bool) -> Result<Estimate> {
         let started = Instant::now();
         self.prepare(method)?;
+        if num_samples > 0 {
+            self.draw(method)?;
+        }
         let state = self.state()?;
         let context = self.scene.context()?;
         let model = self.model(method, &state)?;
@@ -75,6 +80,7 @@ impl Campaign {
             mean,
             std: made.std.as_deref().map(|std| self.spread_in_unit(std)),
             samples,
+            interval_factors: model.interval_factors,
             num_observed: state.observations.len(),
             largest_misfit,
             parameters: self.parameters_in_unit(&model),

@@ -4,7 +4,7 @@ use gpara::Result;
 
 use super::Campaign;
 use crate::forecast::{ForecastInput, diminishing_return, reaches, variance_curve};
-use crate::leave_one_out::{Coverage, coverage};
+use crate::leave_one_out::{Coverage, PredictedValue, coverage};
 use crate::method::{FieldModel, Method};
 use crate::state::State;
 
@@ -64,8 +64,9 @@ impl Campaign {
         let state = State::new(&self.settings, self.valid(), &told, &pending, &failed)?;
         let askable = self.scene.askable();
         let predictions = told.iter().filter_map(|value| {
-            let (mean, std) = value.predicted?;
-            Some((value.value, mean, std.hypot(value.sigma)))
+            let (predicted, std) = value.predicted?;
+            let (std, interval_factors) = (std.hypot(value.sigma), value.interval_factors);
+            Some(PredictedValue { value: value.value, predicted, std, interval_factors })
         });
         Ok(Status {
             num_valid: self.valid().num_valid(),
@@ -98,17 +99,19 @@ impl Campaign {
         let candidates: Vec<usize> =
             (0..askable.len()).filter(|&node| askable[node] && !state.is_taken(node)).collect();
         let remaining = state.remaining(self.settings.budget);
+        let weights = self.error_weights(&model)?;
         let curve = variance_curve(&ForecastInput {
             context: &prepared.context,
             model: &model,
             observations: &observations,
             candidates: &candidates,
             noise_std,
+            weights: weights.as_deref(),
             remaining,
         })?;
         let now = match state.pending.is_empty() {
             true => curve[0].1,
-            false => self.mean_variance(&model)?,
+            false => self.mean_variance(&model, weights.as_deref())?,
         };
         let variance_share: Vec<(usize, f64)> =
             curve.iter().map(|&(count, variance)| (count, variance / now)).collect();
@@ -130,10 +133,11 @@ impl Campaign {
         })
     }
 
-    fn mean_variance(&self, model: &FieldModel) -> Result<f64> {
+    fn mean_variance(&self, model: &FieldModel, weights: Option<&[f64]>) -> Result<f64> {
         let variances = model.posterior()?.variances()?;
         let nugget = model.nugget_std * model.nugget_std;
-        Ok(nugget + self.valid().nodes().map(|node| variances[node]).sum::<f64>() / self.valid().num_valid() as f64)
+        let weighted = |node: usize| weights.map_or(1.0, |weights| weights[node]) * variances[node];
+        Ok(nugget + self.valid().nodes().map(weighted).sum::<f64>() / self.valid().num_valid() as f64)
     }
 
     fn root_mean_square(&self, std: &[f64]) -> f64 {

@@ -75,7 +75,7 @@ fn squared_distance(grid: Grid, first: usize, second: usize) -> u64 {
 }
 
 /// A fixed permutation of the nodes (the finalizer of SplitMix64).
-fn scrambled(node: usize) -> u64 {
+pub(super) fn scrambled(node: usize) -> u64 {
     let mut x = (node as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,8 +1,10 @@
 //! The covariance that the measurements speak for: most probable under the likelihood and wide priors.
 
-use gpara::{Grid, Observations};
+use gpara::{Grid, NORMAL_INTERVALS, Observations, ValidMask};
 
 use super::design::Design;
+use super::intervals::interval_factors;
+use super::is_large;
 use super::likelihood::{Covariance, Likelihood};
 use super::matern::Shape;
 use super::robust::{Robust, inflated_noise};
@@ -11,11 +13,15 @@ use super::search::highest;
 /// What was fitted to the measurements.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Fit {
+    /// The family of the covariance.
+    pub(crate) shape: Shape,
     pub(crate) covariance: Covariance,
     /// Noise variance of each measurement, larger than it was told where a robust fit takes it for an outlier.
     pub(crate) noise_variance: Vec<f64>,
     /// The drift's coefficients.
     pub(crate) coefficients: Vec<f64>,
+    /// Half widths of the intervals of [`gpara::COVERAGE_LEVELS`] in predicted standard deviations.
+    pub(crate) interval_factors: [f64; 3],
 }
 
 /// Prior of each logarithm: a normal density around the typical value of its scale.
@@ -36,6 +42,12 @@ const IMAGINED: f64 = 3.0;
 /// The shortest range in cells that a grid can hold.
 const SHORTEST_RANGE: f64 = 2.5;
 
+/// Measurements from which on they are asked which family of covariances they speak for.
+const FEWEST_FOR_SHAPE: usize = 30;
+
+/// Log prior odds against the smooth family.
+const SMOOTH_PENALTY: f64 = 0.5;
+
 /// How often a robust fit weighs its measurements anew.
 const ROBUST_ROUNDS: usize = 3;
 
@@ -51,30 +63,42 @@ pub(super) fn spread(observations: &Observations, expected: f64) -> f64 {
 /// Fits range, spread and nugget, and with `robust` the noise of outliers.
 ///
 /// # Shapes
+/// * `valid` - the cells that are to be predicted
 /// * `drift` - the columns of the drift and the prior precision of each coefficient
 /// * `scale` - the spread that the field is expected to have
 pub(super) fn fit(
     observations: &Observations,
+    valid: &ValidMask,
     drift: (&[Vec<f64>], &[f64]),
     scale: f64,
     robust: Option<Robust>,
 ) -> Fit {
     let grid = observations.grid();
-    let (shape, design) = (Shape::of(grid), Design::new(observations));
+    let design = Design::new(observations);
     let told: Vec<f64> = observations.iter().map(|entry| entry.noise_std.powi(2)).collect();
     let priors = priors(grid, scale);
-    let fit_with = |noise: Vec<f64>| {
+    let fit_with = |shape: Shape, noise: Vec<f64>| {
         let likelihood = Likelihood::new(shape, &design, observations, &noise, drift);
-        let covariance = most_probable(&likelihood, &priors);
+        let (covariance, log_posterior) = most_probable(&likelihood, &priors);
         let coefficients = likelihood.coefficients(&covariance);
-        Fit { covariance, coefficients, noise_variance: noise }
+        let interval_factors = NORMAL_INTERVALS;
+        (Fit { shape, covariance, coefficients, noise_variance: noise, interval_factors }, log_posterior)
     };
-    let mut fit = fit_with(told.clone());
-    if let Some(robust) = robust {
-        for _ in 0..ROBUST_ROUNDS {
-            fit = fit_with(inflated_noise(robust, shape, observations, &told, &fit, drift.0));
+    let (mut fit, log_posterior) = fit_with(Shape::of(grid), told.clone());
+    let tells_shapes = observations.len() >= FEWEST_FOR_SHAPE && !is_large(grid);
+    if fit.shape == Shape::Surface && tells_shapes {
+        let (smooth, of_smooth) = fit_with(Shape::SmoothSurface, told.clone());
+        if of_smooth - SMOOTH_PENALTY > log_posterior {
+            fit = smooth;
         }
     }
+    if let Some(robust) = robust {
+        for _ in 0..ROBUST_ROUNDS {
+            let noise = inflated_noise(robust, observations, &told, &fit, drift.0);
+            fit = fit_with(fit.shape, noise).0;
+        }
+    }
+    fit.interval_factors = interval_factors(observations, valid, &fit, drift.0);
     fit
 }
 
@@ -92,7 +116,8 @@ fn priors(grid: Grid, scale: f64) -> [Prior; 3] {
     ]
 }
 
-fn most_probable(likelihood: &Likelihood<'_>, priors: &[Prior; 3]) -> Covariance {
+/// The most probable covariance and the logarithm of its density, up to a constant.
+fn most_probable(likelihood: &Likelihood<'_>, priors: &[Prior; 3]) -> (Covariance, f64) {
     let inside =
         |point: &[f64]| -> [f64; 3] { std::array::from_fn(|k| point[k].clamp(priors[k].lowest, priors[k].highest)) };
     let covariance = |point: &[f64]| {
@@ -117,5 +142,6 @@ fn most_probable(likelihood: &Likelihood<'_>, priors: &[Prior; 3]) -> Covariance
             }
         }
     }
-    covariance(&highest(log_posterior, &start.1, 0.4, 90, 2e-3).0)
+    let (point, value) = highest(log_posterior, &start.1, 0.4, 90, 2e-3);
+    (covariance(&point), value)
 }

@@ -163,6 +163,7 @@ fn solve_small(mut matrix: Vec<f64>, mut rhs: Vec<f64>) -> Option<(f64, f64)> {
 mod tests {
     use gpara::{Drift, Grid, Observation, Posterior, ResidualPrecision, ValidMask, log_marginal_likelihood};
 
+    use super::super::matern::GridPrecision;
     use super::*;
 
     #[test]
@@ -182,7 +183,7 @@ mod tests {
         let noise: Vec<f64> = seen.iter().map(|entry| entry.noise_std.powi(2)).collect();
         let likelihood = Likelihood::new(Shape::Surface, &design, &seen, &noise, (&columns, &[0.0]));
         let exact = |range: f64| {
-            let (kappa_squared, lambda) = Shape::Surface.precision_of(range, 0.49);
+            let GridPrecision { kappa_squared, lambda, .. } = Shape::Surface.precision_of(range, 0.49);
             let context = gpara::Context::new(valid.clone(), Vec::new()).unwrap();
             let flat = vec![0.0; grid.num_nodes()];
             let descriptor =

@@ -2,15 +2,31 @@
 //!
 //! `Q = lambda K K` with `K = kappa^2 I + L` is the field of the stochastic differential equation of Lindgren, Rue and Lindstrom
 //! (2011). With conductances 1 / length over eight neighbours L is close to `-g Laplace`, so on a surface the covariance is
-//! Matern of smoothness 1, on a line of smoothness 3/2.
+//! Matern of smoothness 1, on a line of smoothness 3/2. `tau I + lambda K K` with a negative kappa^2 is the oscillating field of
+//! their section 3.3.
 
 use std::f64::consts::{PI, SQRT_2};
 
-/// Whether a grid is a line of cells or a surface.
+use super::smooth;
+
+/// The kind of covariance on a grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
+    /// A line of cells, smoothness 3/2.
     Line,
+    /// A surface, smoothness 1: spectral density `(k^2 + w^2)^-2`.
     Surface,
+    /// A surface whose density is flat up to the corner and falls at once: `(k^4 - k^2 w^2 + w^4)^-1`. Between measurements it is
+    /// as smooth as a Matern field of smoothness 5/2 or more; its correlation swings below 0 once.
+    SmoothSurface,
+}
+
+/// A precision `tau I + lambda (kappa^2 I + L)^2`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct GridPrecision {
+    pub(crate) kappa_squared: f64,
+    pub(crate) lambda: f64,
+    pub(crate) tau: f64,
 }
 
 /// g of a surface: edges along the axes give 1, the two diagonals 2 / sqrt 2.
@@ -22,16 +38,25 @@ const COARSE_RANGE: f64 = 24.0;
 /// Frequencies along each axis of that sum.
 const NUM_FREQUENCIES: usize = 128;
 
+/// Cosine of phi in the density `(k^4 + 2 cos(phi) k^2 w^2 + w^4)^-1` of the smooth surface, and phi.
+const SMOOTH_COSINE: f64 = -0.5;
+const SMOOTH_ANGLE: f64 = 2.0 * PI / 3.0;
+
+/// Distance times k at which as much of the smooth surface's correlation is left as of the other one's at sqrt 8.
+const SMOOTH_RANGE: f64 = 2.336_692_875_4;
+
 impl Shape {
     pub(crate) fn of(grid: gpara::Grid) -> Self {
         if grid.rows() == 1 || grid.cols() == 1 { Self::Line } else { Self::Surface }
     }
 
-    /// The inverse length in the covariance of the distance at which about .1 of the correlation is left, sqrt(8 nu) / range.
+    /// The inverse length in the covariance of the distance at which about .1 of the correlation is left: on a surface
+    /// sqrt(8 nu) / range.
     pub(crate) fn inverse_length(self, range: f64) -> f64 {
         match self {
             Self::Line => 12f64.sqrt() / range,
             Self::Surface => 8f64.sqrt() / range,
+            Self::SmoothSurface => SMOOTH_RANGE / range,
         }
     }
 
@@ -40,34 +65,43 @@ impl Shape {
         match self {
             Self::Line => (1.0 + x) * (-x).exp(),
             Self::Surface => bessel_product(x),
+            Self::SmoothSurface => smooth::correlation(x),
         }
     }
 
-    /// kappa^2 and lambda of the precision whose field has the given range in cells and variance.
-    pub(crate) fn precision_of(self, range: f64, variance: f64) -> (f64, f64) {
+    /// The precision whose field has the given range in cells and variance.
+    pub(crate) fn precision_of(self, range: f64, variance: f64) -> GridPrecision {
         let inverse_length = self.inverse_length(range);
+        let stiff = SURFACE_STIFFNESS * inverse_length.powi(2);
+        // Of a density with corner k and angle phi; phi / sin(phi) is 1 at 0.
+        let surface = |ratio: f64| ratio / (4.0 * PI * (inverse_length * SURFACE_STIFFNESS).powi(2) * variance);
         match self {
-            Self::Line => (inverse_length.powi(2), 1.0 / (4.0 * inverse_length.powi(3) * variance)),
-            Self::Surface => {
-                let kappa_squared = SURFACE_STIFFNESS * inverse_length.powi(2);
-                (kappa_squared, 1.0 / (4.0 * PI * (inverse_length * SURFACE_STIFFNESS).powi(2) * variance))
+            Self::Line => {
+                let (kappa_squared, lambda) = (inverse_length.powi(2), 1.0 / (4.0 * inverse_length.powi(3) * variance));
+                GridPrecision { kappa_squared, lambda, tau: 0.0 }
+            }
+            Self::Surface => GridPrecision { kappa_squared: stiff, lambda: surface(1.0), tau: 0.0 },
+            Self::SmoothSurface => {
+                let lambda = surface(SMOOTH_ANGLE / SMOOTH_ANGLE.sin());
+                let tau = lambda * stiff.powi(2) * (1.0 - SMOOTH_COSINE.powi(2));
+                GridPrecision { kappa_squared: SMOOTH_COSINE * stiff, lambda, tau }
             }
         }
     }
 
-    /// Variance of a cell of the grid beyond that of the Matern field, as a share: the shortest waves are stronger on a
+    /// Variance of a cell of the grid beyond that of the covariance, as a share: the shortest waves are stronger on a
     /// lattice, and vary from cell to cell like a nugget.
     pub(crate) fn lattice_excess(self, range: f64) -> f64 {
         if self == Self::Line || range > COARSE_RANGE {
             return 0.0;
         }
-        let (kappa_squared, lambda) = self.precision_of(range, 1.0);
-        (lattice_variance(kappa_squared) / lambda - 1.0).max(0.0)
+        (lattice_variance(self.precision_of(range, 1.0)) - 1.0).max(0.0)
     }
 }
 
-/// Variance of the field of K K far from any border: the mean over the frequencies of 1 / (kappa^2 + L)^2.
-fn lattice_variance(kappa_squared: f64) -> f64 {
+/// Variance of the field of a precision far from any border: the mean over the frequencies of its inverse.
+fn lattice_variance(precision: GridPrecision) -> f64 {
+    let GridPrecision { kappa_squared, lambda, tau } = precision;
     let angle = |at: usize| 2.0 * PI * at as f64 / NUM_FREQUENCIES as f64;
     let mut sum = 0.0;
     for row in 0..NUM_FREQUENCIES {
@@ -75,7 +109,7 @@ fn lattice_variance(kappa_squared: f64) -> f64 {
             let (a, b) = (angle(row), angle(col));
             let diagonals = SQRT_2 * (2.0 - (a + b).cos() - (a - b).cos());
             let laplacian = 2.0 * (2.0 - a.cos() - b.cos()) + diagonals;
-            sum += (kappa_squared + laplacian).powi(-2);
+            sum += (tau + lambda * (kappa_squared + laplacian).powi(2)).recip();
         }
     }
     sum / (NUM_FREQUENCIES * NUM_FREQUENCIES) as f64
@@ -128,11 +162,12 @@ mod tests {
 
     #[test]
     fn covariance_of_the_precision_is_matern_away_from_borders() {
-        for (grid, shape) in [(Grid::new(81, 81).unwrap(), Shape::Surface), (Grid::new(1, 201).unwrap(), Shape::Line)] {
-            assert_eq!(Shape::of(grid), shape);
+        let (surface, line) = (Grid::new(81, 81).unwrap(), Grid::new(1, 201).unwrap());
+        assert_eq!((Shape::of(surface), Shape::of(line)), (Shape::Surface, Shape::Line));
+        for (grid, shape) in [(surface, Shape::Surface), (surface, Shape::SmoothSurface), (line, Shape::Line)] {
             for (range, tolerance) in [(6.0, 0.05), (15.0, 0.02)] {
-                let (kappa_squared, lambda) = shape.precision_of(range, 4.0);
-                let precision = ResidualPrecision::second_order(graph(grid), 0.0, lambda, kappa_squared).unwrap();
+                let GridPrecision { kappa_squared, lambda, tau } = shape.precision_of(range, 4.0);
+                let precision = ResidualPrecision::second_order(graph(grid), tau, lambda, kappa_squared).unwrap();
                 let posterior = Posterior::new(&precision, &Observations::none(grid)).unwrap();
                 let center = grid.node(grid.rows() / 2, grid.cols() / 2);
                 let column = posterior.covariance_column(center).unwrap();

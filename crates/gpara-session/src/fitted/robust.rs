@@ -9,7 +9,6 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::fit::Fit;
-use super::matern::Shape;
 
 /// How outliers are weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,7 +41,6 @@ impl Robust {
 /// The noise variance of each measurement.
 pub(super) fn inflated_noise(
     robust: Robust,
-    shape: Shape,
     observations: &Observations,
     told: &[f64],
     fit: &Fit,
@@ -51,11 +49,12 @@ pub(super) fn inflated_noise(
     let grid = observations.grid();
     let nodes: Vec<usize> = observations.iter().map(|entry| entry.node).collect();
     let values = beside_drift(observations, columns);
-    let neighbors: Vec<Vec<usize>> = (0..nodes.len()).into_par_iter().map(|at| nearest(grid, &nodes, at)).collect();
+    let neighbors: Vec<Vec<usize>> =
+        (0..nodes.len()).into_par_iter().map(|at| nearest(grid, &nodes, at, 0.0)).collect();
     let mut noise = fit.noise_variance.clone();
     for _ in 0..NUM_ROUNDS {
         let settled = (0..nodes.len()).into_par_iter().map(|at| {
-            let predicted = predict(shape, fit, grid, &nodes, &values, &noise, at, &neighbors[at]);
+            let predicted = predict(fit, grid, &nodes, &values, &noise, at, &neighbors[at]);
             let Some((mean, variance)) = predicted else { return told[at] };
             let own = variance + told[at] + fit.covariance.nugget_std.powi(2);
             let weight = robust.weight((values[at] - mean) / own.sqrt());
@@ -109,7 +108,8 @@ pub(super) fn least_squares(mut system: Vec<f64>, size: usize) -> Vec<f64> {
     (0..size).map(|i| system[i * width + size] / system[i * width + i]).collect()
 }
 
-fn nearest(grid: Grid, nodes: &[usize], at: usize) -> Vec<usize> {
+/// The nearest other measurements that are at least `distance` away.
+pub(super) fn nearest(grid: Grid, nodes: &[usize], at: usize, distance: f64) -> Vec<usize> {
     let (row, col) = grid.row_col(nodes[at]);
     let squared = |other: usize| {
         let (r, c) = grid.row_col(nodes[other]);
@@ -117,6 +117,7 @@ fn nearest(grid: Grid, nodes: &[usize], at: usize) -> Vec<usize> {
     };
     let mut others: Vec<(usize, usize)> =
         (0..nodes.len()).filter(|&other| other != at).map(|other| (squared(other), other)).collect();
+    others.retain(|&(squared, _)| squared as f64 >= distance * distance);
     if others.len() > NUM_NEIGHBORS {
         others.select_nth_unstable(NUM_NEIGHBORS);
         others.truncate(NUM_NEIGHBORS);
@@ -127,9 +128,7 @@ fn nearest(grid: Grid, nodes: &[usize], at: usize) -> Vec<usize> {
 
 /// Mean and variance of the smooth field at one measurement from its neighbours; `None` without neighbours or where their
 /// covariance is not positive definite in rounding.
-#[expect(clippy::too_many_arguments, reason = "one step of one loop, whose state they are")]
-fn predict(
-    shape: Shape,
+pub(super) fn predict(
     fit: &Fit,
     grid: Grid,
     nodes: &[usize],
@@ -138,7 +137,7 @@ fn predict(
     at: usize,
     neighbors: &[usize],
 ) -> Option<(f64, f64)> {
-    let variance = fit.covariance.std.powi(2);
+    let (shape, variance) = (fit.shape, fit.covariance.std.powi(2));
     let (inverse_length, nugget) = (shape.inverse_length(fit.covariance.range), fit.covariance.nugget_std.powi(2));
     let between = |first: usize, second: usize| {
         let ((a, b), (c, d)) = (grid.row_col(nodes[first]), grid.row_col(nodes[second]));

@@ -1,9 +1,10 @@
 //! What a session file holds, as plain data.
 
-use gpara::{PriorEnsemble, Result};
+use gpara::{NORMAL_INTERVALS, PriorEnsemble, Result};
 use rusqlite::{OptionalExtension, Row};
 
 use super::SessionFile;
+use crate::belief::BelievedField;
 use crate::error::SessionError;
 use crate::layer;
 use crate::scene::Layers;
@@ -26,6 +27,8 @@ pub struct ToldValue {
     pub sigma: f64,
     /// What was predicted for the cell before it was told, mean and standard deviation in the unit, if anything was.
     pub predicted: Option<(f64, f64)>,
+    /// Half widths of the 50, 80 and 95 % intervals of that prediction, in its standard deviation.
+    pub interval_factors: [f64; 3],
 }
 
 impl ToldValue {
@@ -71,6 +74,8 @@ pub struct AskRecord {
     pub seconds: f64,
     /// Length of the tour through its points in cells, for a route.
     pub route_length: Option<f64>,
+    /// Half widths of the 50, 80 and 95 % intervals of its predictions, in their standard deviation.
+    pub interval_factors: [f64; 3],
     /// Its points in the order of choice, or of the route.
     pub points: Vec<AskedPoint>,
 }
@@ -153,7 +158,16 @@ impl SessionFile {
         let mut statement = self.connection().prepare_cached(query).map_err(self.failure("read"))?;
         let read = statement.query_row([row, col], |found| {
             let (tell, line, value) = (found.get(0)?, found.get(1)?, found.get(2)?);
-            Ok(ToldValue { tell, line, row, col, value, sigma: 0.0, predicted: None })
+            Ok(ToldValue {
+                tell,
+                line,
+                row,
+                col,
+                value,
+                sigma: 0.0,
+                predicted: None,
+                interval_factors: NORMAL_INTERVALS,
+            })
         });
         read.optional().map_err(self.failure("read"))
     }
@@ -172,7 +186,8 @@ impl SessionFile {
     /// `Io` if the file cannot be read.
     pub fn told(&self) -> Result<Vec<ToldValue>> {
         self.rows(
-            "SELECT tell, line, row, col, value, sigma, predicted_mean, predicted_std FROM measurement ORDER BY id",
+            "SELECT tell, line, row, col, value, sigma, predicted_mean, predicted_std, interval_50, interval_80, interval_95 \
+             FROM measurement LEFT JOIN ask ON ask.id = predicted_by ORDER BY measurement.id",
             |row| {
                 Ok(ToldValue {
                     tell: row.get(0)?,
@@ -182,6 +197,10 @@ impl SessionFile {
                     value: row.get(4)?,
                     sigma: row.get(5)?,
                     predicted: row.get::<_, Option<f64>>(6)?.zip(row.get::<_, Option<f64>>(7)?),
+                    interval_factors: match row.get::<_, Option<f64>>(8)? {
+                        Some(half) => [half, row.get(9)?, row.get(10)?],
+                        None => NORMAL_INTERVALS,
+                    },
                 })
             },
         )
@@ -208,18 +227,20 @@ impl SessionFile {
     /// # Errors
     /// `Io` if the file cannot be read.
     pub fn asks(&self) -> Result<Vec<AskRecord>> {
-        let mut asks =
-            self.rows("SELECT id, at, num_observed, risk, seconds, route_length FROM ask ORDER BY id", |row| {
-                Ok(AskRecord {
-                    id: row.get(0)?,
-                    at: row.get(1)?,
-                    num_observed: row.get(2)?,
-                    risk: row.get(3)?,
-                    seconds: row.get(4)?,
-                    route_length: row.get(5)?,
-                    points: Vec::new(),
-                })
-            })?;
+        let query = "SELECT id, at, num_observed, risk, seconds, route_length, interval_50, interval_80, interval_95 \
+                     FROM ask ORDER BY id";
+        let mut asks = self.rows(query, |row| {
+            Ok(AskRecord {
+                id: row.get(0)?,
+                at: row.get(1)?,
+                num_observed: row.get(2)?,
+                risk: row.get(3)?,
+                seconds: row.get(4)?,
+                route_length: row.get(5)?,
+                interval_factors: [row.get(6)?, row.get(7)?, row.get(8)?],
+                points: Vec::new(),
+            })
+        })?;
         let points = self.rows(
             "SELECT ask, row, col, score, expected_risk_drop, predicted_mean, predicted_std FROM ask_point \
              ORDER BY ask, place",
@@ -307,6 +328,21 @@ impl SessionFile {
             values.extend(layer::numbers_of(&sample.map_err(self.failure("read"))?, self.path())?);
         }
         if values.is_empty() { Ok(None) } else { PriorEnsemble::new(values, num_nodes).map(Some) }
+    }
+
+    /// What networks of a method said of measurements, `None` if that is not kept.
+    pub(crate) fn belief(&self, method: &str, observations: &str, num_nodes: usize) -> Result<Option<BelievedField>> {
+        let query = "SELECT mean, std FROM belief WHERE method = ? AND observations = ?";
+        let read = self
+            .connection()
+            .query_row(query, [method, observations], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?)));
+        let Some((mean, std)) = read.optional().map_err(self.failure("read"))? else { return Ok(None) };
+        let (mean, std) = (layer::numbers_of(&mean, self.path())?, layer::numbers_of(&std, self.path())?);
+        if mean.len() != num_nodes || std.len() != num_nodes {
+            let what = format!("a belief of {} and {} values for {num_nodes} cells", mean.len(), std.len());
+            return Err(SessionError::Damaged { path: self.path().into(), what }.into());
+        }
+        Ok(Some(BelievedField { mean, std }))
     }
 
     /// Asks SQLite to check the whole file.

@@ -1,9 +1,10 @@
 //! What happens to a session, one statement a row; the callers hold the transaction.
 
 use gpara::PriorEnsemble;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{AskRecord, ReconstructionRecord};
+use crate::belief::KeptBelief;
 use crate::layer;
 
 /// A value to record.
@@ -42,18 +43,19 @@ pub(crate) fn insert_tell(connection: &Connection, tell: &NewTell, sigma: f64) -
         .execute(params![tell.source, tell.num_skipped])?;
     let id = connection.last_insert_rowid();
     let mut prediction = connection.prepare_cached(
-        "SELECT predicted_mean, predicted_std FROM ask_point WHERE row = ?1 AND col = ?2 \
+        "SELECT predicted_mean, predicted_std, ask FROM ask_point WHERE row = ?1 AND col = ?2 \
          AND NOT EXISTS (SELECT 1 FROM measurement m WHERE m.row = ?1 AND m.col = ?2) ORDER BY ask DESC LIMIT 1",
     )?;
     let mut insert = connection.prepare_cached(
-        "INSERT INTO measurement (tell, line, row, col, value, sigma, predicted_mean, predicted_std) \
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO measurement (tell, line, row, col, value, sigma, predicted_mean, predicted_std, predicted_by) \
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?;
     for measurement in &tell.measurements {
         let NewMeasurement { line, row, col, value, .. } = *measurement;
-        let read = prediction.query_row(params![row, col], |found| Ok((found.get(0)?, found.get(1)?))).optional()?;
-        let (mean, std): (Option<f64>, Option<f64>) = read.unwrap_or((None, None));
-        insert.execute(params![id, line, row, col, value, measurement.sigma.unwrap_or(sigma), mean, std])?;
+        let found = |found: &Row<'_>| Ok((found.get(0)?, found.get(1)?, found.get(2)?));
+        let read = prediction.query_row(params![row, col], found).optional()?;
+        let (mean, std, ask): (Option<f64>, Option<f64>, Option<i64>) = read.unwrap_or((None, None, None));
+        insert.execute(params![id, line, row, col, value, measurement.sigma.unwrap_or(sigma), mean, std, ask])?;
     }
     Ok(id)
 }
@@ -67,11 +69,13 @@ pub(crate) fn insert_failures(connection: &Connection, cells: &[(usize, usize)])
 
 /// Records an ask and gives its number; `id` and `at` of the record are not read.
 pub(crate) fn insert_ask(connection: &Connection, ask: &AskRecord) -> rusqlite::Result<i64> {
+    let [half, four_fifths, most] = ask.interval_factors;
     connection
         .prepare_cached(&format!(
-            "INSERT INTO ask (at, num_observed, risk, seconds, route_length) VALUES ({NOW}, ?, ?, ?, ?)"
+            "INSERT INTO ask (at, num_observed, risk, seconds, route_length, interval_50, interval_80, interval_95) \
+             VALUES ({NOW}, ?, ?, ?, ?, ?, ?, ?)"
         ))?
-        .execute(params![ask.num_observed, ask.risk, ask.seconds, ask.route_length])?;
+        .execute(params![ask.num_observed, ask.risk, ask.seconds, ask.route_length, half, four_fifths, most])?;
     let id = connection.last_insert_rowid();
     let mut insert = connection.prepare_cached(
         "INSERT INTO ask_point (ask, place, row, col, score, expected_risk_drop, predicted_mean, predicted_std) \
@@ -92,6 +96,14 @@ pub(crate) fn replace_prior(connection: &Connection, method: &str, ensemble: &Pr
         insert.execute(params![index, method, layer::bytes_of(sample)])?;
     }
     Ok(())
+}
+
+/// Replaces what networks said of earlier measurements.
+pub(crate) fn replace_belief(connection: &Connection, method: &str, belief: &KeptBelief) -> rusqlite::Result<()> {
+    let (mean, std) = (layer::bytes_of(&belief.field.mean), layer::bytes_of(&belief.field.std));
+    connection.execute("DELETE FROM belief", ())?;
+    let query = "INSERT INTO belief (method, observations, mean, std) VALUES (?, ?, ?, ?)";
+    connection.execute(query, params![method, belief.observations, mean, std]).map(|_| ())
 }
 
 /// Records a reconstruction; `at` of the record is not read.

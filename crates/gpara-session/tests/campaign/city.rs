@@ -1,7 +1,7 @@
 //! The fitted prior on radio maps measured along streets, against ordinary kriging with a fitted variogram.
 
 use gpara::SeedTree;
-use gpara_session::{DriftTerm, FittedPrior, Layers, NewMeasurement, NewTell, Settings, coverage};
+use gpara_session::{DriftTerm, FittedPrior, Layers, NewMeasurement, NewTell, PredictedValue, Settings, coverage};
 use gpara_tasks::radio::{gain_db_from_normalized, sample_scene};
 
 use crate::fitted::Fitted;
@@ -120,8 +120,9 @@ fn compare(num_squares: usize, log_distance: bool) -> (f64, f64, gpara_session::
             ours += (estimate.mean[node] - truth[node]).powi(2);
             theirs += (kriged[node] - truth[node]).powi(2);
             count += 1.0;
-            let held_out = truth[node] + NOISE_DB * noise[grid.num_nodes() + node];
-            intervals.push((held_out, estimate.mean[node], std[node].hypot(NOISE_DB)));
+            let value = truth[node] + NOISE_DB * noise[grid.num_nodes() + node];
+            let (predicted, std) = (estimate.mean[node], std[node].hypot(NOISE_DB));
+            intervals.push(PredictedValue { value, predicted, std, interval_factors: estimate.interval_factors });
         }
     }
     ((ours / count).sqrt(), (theirs / count).sqrt(), coverage(intervals).unwrap())
@@ -135,7 +136,8 @@ fn check(num_squares: usize, log_distance: bool, most_excess: f64) {
         found.half, found.most
     );
     assert!(session <= most_excess * kriging, "{session} dB against {kriging} dB");
-    assert!((0.92..=0.975).contains(&found.most), "{found:?}");
+    // Intervals are somewhat too wide: near walls the grid's field varies more than the covariance they are fitted under.
+    assert!((0.45..=0.62).contains(&found.half) && (0.92..=0.98).contains(&found.most), "{found:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Leave-one-out against leaving one out.
 
-use gpara_session::coverage;
+use gpara_session::{PredictedValue, coverage};
 
 use crate::program::{Program, field, one};
 
@@ -60,8 +60,17 @@ fn left_out_is_empty_without_a_spread() {
 #[test]
 fn coverage_counts_values_inside_the_intervals() {
     // Errors of 0.5, 1, 1.5 and 3 standard deviations.
-    let found = coverage([(0.5, 0.0, 1.0), (-2.0, 0.0, 2.0), (1.5, 0.0, 1.0), (3.0, 0.0, 1.0)]).unwrap();
+    let predicted = |(value, std): (f64, f64), interval_factors: [f64; 3]| PredictedValue {
+        value,
+        predicted: 0.0,
+        std,
+        interval_factors,
+    };
+    let values = [(0.5, 1.0), (-2.0, 2.0), (1.5, 1.0), (3.0, 1.0)];
+    let found = coverage(values.map(|value| predicted(value, gpara::NORMAL_INTERVALS))).unwrap();
     assert_eq!((found.num_values, found.half, found.most), (4, 0.25, 0.75));
     assert!((found.rmse - (15.5f64 / 4.0).sqrt()).abs() < 1e-12 && (found.bias - 0.75).abs() < 1e-12);
+    let wide = coverage(values.map(|value| predicted(value, [1.2, 2.0, 3.5]))).unwrap();
+    assert_eq!((wide.half, wide.most), (0.5, 1.0));
     assert_eq!(coverage([]), None);
 }

@@ -1,7 +1,7 @@
 //! Files of other versions and other programs.
 
 use gpara::ErrorKind;
-use gpara_session::Campaign;
+use gpara_session::{AskRequest, Campaign, NewMeasurement, NewTell, gaussian_method};
 
 use crate::child::new_session;
 
@@ -20,6 +20,36 @@ fn newer_schema_is_refused_and_the_file_stays_as_it_is() {
         assert!(error.hint().is_some());
     }
     assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn file_of_schema_1_is_migrated_with_a_copy_and_keeps_its_asks_and_tells() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("S.gpara");
+    new_session(&path);
+    let mut campaign = Campaign::open(&path).unwrap();
+    let method = gaussian_method(&campaign.settings().prior).unwrap();
+    let asked = campaign.ask(&*method, &AskRequest::points(1)).unwrap().ask.points[0].clone();
+    let measured = NewMeasurement { line: None, row: asked.row, col: asked.col, value: 0.25, sigma: None };
+    campaign.tell(&NewTell { source: "test".into(), num_skipped: 0, measurements: vec![measured] }).unwrap();
+    let before = campaign.file().told().unwrap();
+    drop(campaign);
+    // The file as version 1 had it.
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection
+        .execute_batch(
+            "DROP TABLE belief; ALTER TABLE measurement DROP COLUMN predicted_by; ALTER TABLE ask DROP COLUMN interval_50; \
+             ALTER TABLE ask DROP COLUMN interval_80; ALTER TABLE ask DROP COLUMN interval_95; PRAGMA user_version = 1;",
+        )
+        .unwrap();
+    drop(connection);
+
+    let campaign = Campaign::open(&path).unwrap();
+    assert_eq!(campaign.file().migrated_from(), Some(folder.path().join("S.gpara.v1.backup").as_path()));
+    assert_eq!(campaign.file().told().unwrap(), before);
+    assert_eq!(campaign.file().asks().unwrap()[0].interval_factors, gpara::NORMAL_INTERVALS);
+    drop(campaign);
+    assert_eq!(Campaign::open(&path).unwrap().file().migrated_from(), None);
 }
 
 #[test]

@@ -60,7 +60,8 @@ impl ErrorDetail for PointError {
         match self {
             Self::RefusedRow { .. } => Some("nothing was recorded; correct the file, or skip invalid rows".into()),
             Self::NoColumn { .. } => Some(
-                "columns are found by their names, in any order; a column of another name can be given by hand".into(),
+                "columns are found by their names, in any order; `--column value=NAME` names one that has another"
+                    .into(),
             ),
             Self::TwoColumns { .. } => Some("rename one of them, or name the column to use".into()),
             Self::NoParquet { .. } => Some("build with the feature `parquet`, or write the points as CSV".into()),

@@ -1,16 +1,19 @@
 //! Numeric work on one batch of blocks, side by side in the lanes of vectors.
 
+use super::assembly;
 use super::dissection::{Front, Part, Run};
 use super::front::{self, Lanes, Layout, Scratch, Size};
+use super::leaf;
+use super::offsets::Offsets;
 use super::plan::{Batch, Place, Places, Plan, Template};
 use super::real::{Aligned, LANES, padded};
-use super::simd::{self, Kernels, Simd, Update};
+use super::simd::{self, Kernels, Simd};
 
 /// What is kept of one batch: P and K of every front, and their derivatives.
 #[derive(Debug)]
 pub(super) struct BlockFactor<T> {
-    inverse: Aligned<T>,
-    gain: Aligned<T>,
+    pub(super) inverse: Aligned<T>,
+    pub(super) gain: Aligned<T>,
     dinverse: Aligned<T>,
     dgain: Aligned<T>,
     /// One vector a pivot, in the order of elimination.
@@ -18,22 +21,6 @@ pub(super) struct BlockFactor<T> {
     /// diag(Z) and -diag(dZ), likewise.
     pub(super) variance: Aligned<T>,
     pub(super) numerator: Aligned<T>,
-}
-
-/// Where the matrices of each template front are.
-#[derive(Debug)]
-pub(super) struct Offsets {
-    pub(super) sizes: Vec<Size>,
-    square: Vec<usize>,
-    wide: Vec<usize>,
-    /// Start of S in the stack of its depth's parity.
-    outer: Vec<usize>,
-    outer_end: [usize; 2],
-    /// Start of Z22, Z11, Z12 in the stack of the way down.
-    down: Vec<usize>,
-    down_end: usize,
-    square_end: usize,
-    wide_end: usize,
 }
 
 /// Room to work on one batch after another.
@@ -44,58 +31,6 @@ pub(super) struct BlockScratch<T> {
     douter: [Aligned<T>; 2],
     down: Aligned<T>,
     ddown: Aligned<T>,
-}
-
-impl Offsets {
-    pub(super) fn new(template: &Template) -> Self {
-        let fronts = &template.dissection.fronts;
-        let size = |front: &Front| Size { pivots: front.pivots.len(), boundary: front.boundary.len() };
-        let sizes: Vec<Size> = fronts.iter().map(size).collect();
-        let (mut square, mut wide) = (vec![0], vec![0]);
-        for (at, size) in sizes.iter().enumerate() {
-            square.push(square[at] + size.square::<Lanes>());
-            wide.push(wide[at] + size.wide::<Lanes>());
-        }
-        // A front's S lies above those of earlier fronts of the same parity that are still waiting for their parent.
-        let (mut outer, mut top, mut outer_end) = (vec![0; sizes.len()], [0; 2], [0; 2]);
-        for (at, front) in fronts.iter().enumerate() {
-            let parity = front.depth % 2;
-            if let Some(Part::Front(child)) = front.parts.first() {
-                top[1 - parity] = outer[*child];
-            }
-            outer[at] = top[parity];
-            top[parity] += sizes[at].outer::<Lanes>();
-            outer_end[parity] = outer_end[parity].max(top[parity]);
-        }
-        let (mut down, mut down_end) = (vec![0; sizes.len()], 0);
-        for (at, front) in fronts.iter().enumerate().rev() {
-            let end = down[at] + Self::down_len(sizes[at]);
-            down_end = down_end.max(end);
-            for part in &front.parts {
-                if let Part::Front(child) = *part {
-                    down[child] = end;
-                }
-            }
-        }
-        let (square_end, wide_end) = (square[sizes.len()], wide[sizes.len()]);
-        Self { sizes, square, wide, outer, outer_end, down, down_end, square_end, wide_end }
-    }
-
-    fn down_len(size: Size) -> usize {
-        size.outer::<Lanes>() + size.square::<Lanes>() + size.wide::<Lanes>()
-    }
-
-    fn square(&self, front: usize) -> std::ops::Range<usize> {
-        self.square[front]..self.square[front + 1]
-    }
-
-    fn wide(&self, front: usize) -> std::ops::Range<usize> {
-        self.wide[front]..self.wide[front + 1]
-    }
-
-    fn outer(&self, front: usize) -> std::ops::Range<usize> {
-        self.outer[front]..self.outer[front] + self.sizes[front].outer::<Lanes>()
-    }
 }
 
 impl<T: Kernels> BlockFactor<T> {
@@ -166,7 +101,7 @@ fn load<T: Copy>(target: &mut [T; LANES], values: &[T], index: &[u32; LANES]) {
 }
 
 impl BlockWork<'_> {
-    fn template(&self) -> &Template {
+    pub(super) fn template(&self) -> &Template {
         &self.plan.template
     }
 
@@ -183,7 +118,8 @@ impl BlockWork<'_> {
         })
     }
 
-    /// Eliminates the blocks; `values` as listed by the plan. Leaves the full matrices of the rings in `rings`, lane by lane.
+    /// Eliminates the blocks; `values` as listed by the plan. Leaves the upper triangles of the rings' matrices in `rings`,
+    /// lane by lane.
     pub(super) fn eliminate<T: Kernels>(
         &self,
         values: &[T],
@@ -212,16 +148,15 @@ impl BlockWork<'_> {
                 load(target, values, index);
             }
             for (runs, source) in self.parts(front, children) {
-                front::add_to_pivots::<Lanes, T>(simd, size, runs, source, f11, f12);
+                assembly::add_to_pivots::<Lanes, T>(simd, size, runs, source, f11, f12);
             }
-            let pivots = template.pivot_starts[at] * LANES..template.pivot_starts[at + 1] * LANES;
-            let (gain, pivots) = (&mut factor.gain[offsets.wide(at)], &mut factor.pivots[pivots]);
+            let (gain, pivots) = (&mut factor.gain[offsets.wide(at)], &mut factor.pivots[self.pivots(at)]);
             front::eliminate::<Lanes, T>(simd, size, f11, f22, gain, pivots, &mut scratch.front);
             for (runs, source) in self.parts(front, children) {
-                front::add_to_boundary::<Lanes, T>(simd, size, runs, source, f22);
+                assembly::add_to_boundary::<Lanes, T>(simd, size, runs, source, f22);
             }
         }
-        self.unpack(&mut scratch.outer, rings);
+        self.unpack(&scratch.outer, rings);
     }
 
     /// The derivative of [`eliminate`](Self::eliminate) along the diagonal `weights` (`num_nodes` values, then a 0).
@@ -238,37 +173,43 @@ impl BlockWork<'_> {
             let size = offsets.sizes[at];
             let (own, children) = by_parity(&mut scratch.douter, front.depth);
             let df22 = &mut own[offsets.outer(at)];
+            let of_factor = (&factor.inverse[offsets.square(at)], &factor.gain[offsets.wide(at)]);
+            let out = (&mut factor.dinverse[offsets.square(at)], &mut factor.dgain[offsets.wide(at)]);
+            let nodes = &self.batch.pivot_nodes[template.pivot_starts[at]..template.pivot_starts[at + 1]];
+            if front.parts.is_empty() {
+                for (weight, nodes) in vectors_mut(&mut scratch.front.df11).iter_mut().zip(nodes) {
+                    load(weight, weights, nodes);
+                }
+                leaf::differentiate(simd, size, of_factor, df22, out, &mut scratch.front);
+                continue;
+            }
             let df11 = &mut scratch.front.df11[..size.square::<Lanes>()];
             let df12 = &mut scratch.front.df12[..size.wide::<Lanes>()];
             df11.fill(T::ZERO);
             df12.fill(T::ZERO);
-            let nodes = &self.batch.pivot_nodes[template.pivot_starts[at]..template.pivot_starts[at + 1]];
             for (diagonal, index) in vectors_mut(df11).iter_mut().step_by(Lanes::row(size.pivots) + 1).zip(nodes) {
                 load(diagonal, weights, index);
             }
             for (runs, source) in self.parts(front, children) {
-                front::add_to_pivots::<Lanes, T>(simd, size, runs, source, df11, df12);
+                assembly::add_to_pivots::<Lanes, T>(simd, size, runs, source, df11, df12);
             }
-            let of_factor = (&factor.inverse[offsets.square(at)], &factor.gain[offsets.wide(at)]);
-            let out = (&mut factor.dinverse[offsets.square(at)], &mut factor.dgain[offsets.wide(at)]);
             front::differentiate::<Lanes, T>(simd, size, of_factor, df22, out, &mut scratch.front);
             for (runs, source) in self.parts(front, children) {
-                front::add_to_boundary::<Lanes, T>(simd, size, runs, source, df22);
+                assembly::add_to_boundary::<Lanes, T>(simd, size, runs, source, df22);
             }
         }
-        self.unpack(&mut scratch.douter, rings);
+        self.unpack(&scratch.douter, rings);
     }
 
-    /// The matrix of the ring of each block, from side by side to one after another.
-    fn unpack<T: Kernels>(&self, outer: &mut [Aligned<T>; 2], rings: &mut [T]) {
+    /// The upper triangle of the matrix of the ring of each block, from side by side to one after another.
+    fn unpack<T: Kernels>(&self, outer: &[Aligned<T>; 2], rings: &mut [T]) {
         let root = self.offsets.sizes.len() - 1;
         let size = self.offsets.sizes[root].boundary;
-        let source = &mut outer[0][self.offsets.outer(root)];
-        Lanes::mirror(self.simd, size, source);
+        let source = &outer[0][self.offsets.outer(root)];
         let (row, lane) = (padded(size), ring_values(size));
         for at in 0..size {
-            let vectors = &source[at * Lanes::row(size) * LANES..][..size * LANES];
-            simd::transpose(self.simd, (size, LANES), vectors, LANES, &mut rings[at * row..], lane);
+            let vectors = &source[(at * Lanes::row(size) + at) * LANES..][..(size - at) * LANES];
+            simd::transpose(self.simd, (size - at, LANES), vectors, LANES, &mut rings[at * row + at..], lane);
         }
     }
 
@@ -278,18 +219,18 @@ impl BlockWork<'_> {
         let size = self.offsets.sizes[root].boundary;
         let (row, lane) = (padded(size), ring_values(size));
         for at in 0..size {
-            let vectors = &mut down[at * Lanes::row(size) * LANES..][..size * LANES];
-            simd::transpose(self.simd, (LANES, size), &rings[at * row..], lane, vectors, LANES);
+            let vectors = &mut down[(at * Lanes::row(size) + at) * LANES..][..(size - at) * LANES];
+            simd::transpose(self.simd, (LANES, size - at), &rings[at * row + at..], lane, vectors, LANES);
         }
     }
 
-    /// diag(Z) of all pivots, from the full Z22 of each ring. `visit` sees Z11 and Z12 of each front.
+    /// diag(Z) of all pivots, from the upper triangle of Z22 of each ring. `visit` sees Z11 and Z12 of each front.
     pub(super) fn invert<T: Kernels>(
         &self,
         factor: &mut BlockFactor<T>,
         scratch: &mut BlockScratch<T>,
         rings: &[T],
-        mut visit: impl FnMut(usize, &[T], &[T]),
+        mut visit: Option<impl FnMut(usize, &[T], &[T])>,
     ) {
         let Self { simd, offsets, .. } = *self;
         self.pack(rings, &mut scratch.down);
@@ -297,6 +238,10 @@ impl BlockWork<'_> {
             let (parents, own) = scratch.down.split_at_mut(offsets.down[at]);
             let own = Down::split(offsets.sizes[at], own);
             self.descend(at, parents, &mut *own.z22);
+            if visit.is_none() && self.is_leaf(at) {
+                self.invert_leaf(at, factor, own.z22, &mut scratch.front);
+                continue;
+            }
             let of_factor = (&factor.inverse[offsets.square(at)], &factor.gain[offsets.wide(at)]);
             front::invert::<Lanes, T>(
                 simd,
@@ -306,7 +251,9 @@ impl BlockWork<'_> {
                 (own.z11, own.z12),
                 &mut scratch.front,
             );
-            visit(at, own.z11, own.z12);
+            if let Some(visit) = &mut visit {
+                visit(at, own.z11, own.z12);
+            }
             self.diagonal(at, own.z11, &mut factor.variance);
         }
     }
@@ -329,6 +276,17 @@ impl BlockWork<'_> {
             self.descend(at, parents, &mut *own.z22);
             self.descend(at, dparents, &mut *down.z22);
             let (square, wide) = (offsets.square(at), offsets.wide(at));
+            if self.is_leaf(at) {
+                self.invert_leaf(at, factor, own.z22, &mut scratch.front);
+                self.diagonal(at, &factor.dinverse[square], &mut factor.numerator);
+                let pivots = self.pivots(at);
+                let out = &mut factor.numerator[pivots];
+                out.iter_mut().for_each(|value| *value = -*value);
+                let gains = (&factor.gain[wide.clone()], &factor.dgain[wide]);
+                let scratch = &mut scratch.front;
+                leaf::differentiate_inverse(simd, size, gains, own.z22, down.z22, out, scratch);
+                continue;
+            }
             let gain = &factor.gain[wide.clone()];
             let of_factor = (&factor.inverse[square.clone()], gain);
             front::invert::<Lanes, T>(simd, size, of_factor, own.z22, (own.z11, &mut *own.z12), &mut scratch.front);
@@ -350,6 +308,23 @@ impl BlockWork<'_> {
         factor.numerator.iter_mut().for_each(|value| *value = -*value);
     }
 
+    fn is_leaf(&self, at: usize) -> bool {
+        self.template().dissection.fronts[at].parts.is_empty()
+    }
+
+    /// The values of the pivots of a front among those of all.
+    fn pivots(&self, at: usize) -> std::ops::Range<usize> {
+        self.template().pivot_starts[at] * LANES..self.template().pivot_starts[at + 1] * LANES
+    }
+
+    /// diag(Z) of the pivots of a front without parts.
+    fn invert_leaf<T: Kernels>(&self, at: usize, factor: &mut BlockFactor<T>, z22: &mut [T], scratch: &mut Scratch<T>) {
+        let offsets = self.offsets;
+        self.diagonal(at, &factor.inverse[offsets.square(at)], &mut factor.variance);
+        let (gain, out) = (&factor.gain[offsets.wide(at)], &mut factor.variance[self.pivots(at)]);
+        leaf::invert(self.simd, offsets.sizes[at], gain, z22, out, scratch);
+    }
+
     /// Z22 of a front from its parent, which is in `parents`; that of the root is there already.
     fn descend<T: Kernels>(&self, at: usize, parents: &mut [T], z22: &mut [T]) {
         let offsets = self.offsets;
@@ -362,7 +337,14 @@ impl BlockWork<'_> {
         let size = offsets.sizes[parent];
         let of_parent = Down::split(size, &mut parents[offsets.down[parent]..]);
         let blocks = (&*of_parent.z11, &*of_parent.z12, &*of_parent.z22);
-        front::gather::<Lanes, T>(self.simd, size, &fronts[at].runs, blocks, offsets.sizes[at].boundary, z22);
+        assembly::gather::<Lanes, T>(
+            self.simd,
+            size,
+            &fronts[at].runs,
+            blocks,
+            Lanes::row(offsets.sizes[at].boundary),
+            z22,
+        );
     }
 
     fn diagonal<T: Kernels>(&self, at: usize, z11: &[T], out: &mut [T]) {
@@ -399,76 +381,4 @@ pub(super) fn ring_values(size: usize) -> usize {
 fn by_parity<T>(stacks: &mut [Aligned<T>; 2], depth: usize) -> (&mut Aligned<T>, &Aligned<T>) {
     let [even, odd] = stacks;
     if depth.is_multiple_of(2) { (even, odd) } else { (odd, even) }
-}
-
-/// So many right-hand sides and the buffers of one front; a position has one vector for each of them.
-#[derive(Debug, Default)]
-pub(super) struct SolveBuffers<T> {
-    pub(super) count: usize,
-    pub(super) pivots: Vec<T>,
-    pub(super) boundary: Vec<T>,
-    pub(super) out: Vec<T>,
-}
-
-impl BlockWork<'_> {
-    /// The way up of a solve: replaces `field` (the right-hand sides inside the block) by what is left for later cells.
-    pub(super) fn forward<T: Kernels>(&self, factor: &BlockFactor<T>, field: &mut [T], buffers: &mut SolveBuffers<T>) {
-        for (at, front) in self.template().dissection.fronts.iter().enumerate() {
-            let size = self.offsets.sizes[at];
-            let SolveBuffers { count, pivots, boundary, .. } = buffers;
-            collect(field, *count, &front.pivots, pivots);
-            collect(field, *count, &front.boundary, boundary);
-            let gain = &factor.gain[self.offsets.wide(at)];
-            let strides = (1, Lanes::row(size.boundary));
-            let shape = (size.boundary, *count, size.pivots);
-            self.apply(shape, (gain, strides), pivots, boundary, Update::Subtract);
-            spread(boundary, *count, &front.boundary, field);
-        }
-    }
-
-    /// The way down of a solve: x1 = P f1 - K x2, the solution on the ring being in `field`.
-    pub(super) fn backward<T: Kernels>(&self, factor: &BlockFactor<T>, field: &mut [T], buffers: &mut SolveBuffers<T>) {
-        for (at, front) in self.template().dissection.fronts.iter().enumerate().rev() {
-            let size = self.offsets.sizes[at];
-            let SolveBuffers { count, pivots, boundary, out } = buffers;
-            collect(field, *count, &front.pivots, pivots);
-            collect(field, *count, &front.boundary, boundary);
-            out.resize(size.pivots * *count * LANES, T::ZERO);
-            let inverse = (&factor.inverse[self.offsets.square(at)], (Lanes::row(size.pivots), 1));
-            self.apply((size.pivots, *count, size.pivots), inverse, pivots, out, Update::Set);
-            let gain = (&factor.gain[self.offsets.wide(at)], (Lanes::row(size.boundary), 1));
-            self.apply((size.pivots, *count, size.boundary), gain, boundary, out, Update::Subtract);
-            spread(out, *count, &front.pivots, field);
-        }
-    }
-
-    /// A matrix of a front times the vectors of all right-hand sides.
-    fn apply<T: Kernels>(
-        &self,
-        (m, n, k): (usize, usize, usize),
-        (a, (a_row, a_col)): (&[T], (usize, usize)),
-        b: &[T],
-        c: &mut [T],
-        update: Update,
-    ) {
-        let (b_row, b_col, c_row, and, part) = (n, 1, n, None, simd::Part::Full);
-        simd::Product { m, n, k, a, a_row, a_col, b, b_row, b_col, and, c, c_row, update, part }.lanes(self.simd);
-    }
-}
-
-/// The vectors at some positions.
-fn collect<T: Copy>(field: &[T], count: usize, positions: &[u32], out: &mut Vec<T>) {
-    let len = count * LANES;
-    out.clear();
-    for &position in positions {
-        out.extend_from_slice(&field[position as usize * len..][..len]);
-    }
-}
-
-/// Writes vectors to some positions.
-fn spread<T: Copy>(values: &[T], count: usize, positions: &[u32], field: &mut [T]) {
-    let len = count * LANES;
-    for (value, &position) in values.chunks_exact(len).zip(positions) {
-        field[position as usize * len..][..len].copy_from_slice(value);
-    }
 }

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use thiserror::Error as ThisError;
 
-use super::block::{BlockFactor, BlockScratch, BlockWork, Offsets, SolveBuffers, ring_values};
+use super::block::{BlockFactor, BlockScratch, BlockWork, ring_values};
 use super::front::{Dense, Lanes, Scratch, Size};
+use super::offsets::Offsets;
 use super::plan::{Place, Places, Plan};
 use super::real::{Aligned, LANES};
 use super::simd::{Kernels, Simd};
+use super::stack::Stack;
 use super::stencil::StencilMatrix;
-use super::trunk::{FrontFactor, Stack, TrunkWork};
+use super::trunk::{FrontFactor, TrunkWork};
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::solve::Stencil;
 
@@ -21,16 +23,16 @@ use crate::solve::Stencil;
 /// Results have the same bits for any number of threads.
 #[derive(Debug)]
 pub(crate) struct Factorization<T> {
-    plan: Arc<Plan>,
-    simd: Simd,
-    offsets: Offsets,
+    pub(super) plan: Arc<Plan>,
+    pub(super) simd: Simd,
+    pub(super) offsets: Offsets,
     /// The matrix as listed by the plan.
     values: Vec<T>,
     /// One value a node and a 0 for what does not exist.
     weights: Vec<T>,
-    batches: Vec<BlockFactor<T>>,
-    fronts: Vec<FrontFactor<T>>,
-    trunk_layout: Stack,
+    pub(super) batches: Vec<BlockFactor<T>>,
+    pub(super) fronts: Vec<FrontFactor<T>>,
+    pub(super) trunk_layout: Stack,
     trunk_stack: Aligned<T>,
     /// Matrix of the ring of every block: S on the way up, Z22 on the way down.
     rings: Aligned<T>,
@@ -43,16 +45,6 @@ pub(crate) struct Factorization<T> {
 #[derive(Debug)]
 struct Worker<T> {
     scratch: BlockScratch<T>,
-}
-
-/// Buffers of a solve, so that further ones allocate nothing.
-#[derive(Debug, Default)]
-pub(crate) struct SolveScratch<T> {
-    /// One row a right-hand side: `num_nodes` values and a 0.
-    x: Vec<T>,
-    /// Positions of the template, one vector for each right-hand side, batch after batch.
-    fields: Vec<T>,
-    buffers: SolveBuffers<T>,
 }
 
 impl<T: Kernels> Factorization<T> {
@@ -170,7 +162,7 @@ impl<T: Kernels> Factorization<T> {
         self.sweep_trunk_down(false);
         let works = works(&self.plan, &self.offsets, self.simd);
         each_batch(&mut self.workers, &mut self.batches, &mut self.rings, |at, worker, factor, rings| {
-            works(at).invert(factor, &mut worker.scratch, rings, |_, _, _| ());
+            works(at).invert(factor, &mut worker.scratch, rings, None::<fn(usize, &[T], &[T])>);
         });
         self.collect_diagonals(variance, &mut []);
     }
@@ -250,7 +242,7 @@ impl<T: Kernels> Factorization<T> {
         for (at, factor) in self.batches.iter_mut().enumerate() {
             let work = works(at);
             let rings = &self.rings[at * len..(at + 1) * len];
-            work.invert(factor, scratch, rings, |front, z11, z12| {
+            let visit = |front: usize, z11: &[T], z12: &[T]| {
                 let place = Places::new::<Lanes>(self.offsets.sizes[front]);
                 let entries = template.entry_starts[front]..template.entry_starts[front + 1];
                 for (&slot, index) in
@@ -266,7 +258,8 @@ impl<T: Kernels> Factorization<T> {
                         }
                     }
                 }
-            });
+            };
+            work.invert(factor, scratch, rings, Some(visit));
         }
         for (at, factor) in self.fronts.iter().enumerate() {
             let trunk = &self.plan.trunk;
@@ -276,115 +269,19 @@ impl<T: Kernels> Factorization<T> {
             }
         }
     }
-
-    /// A^-1 rhs.
-    pub(crate) fn solve(&self, rhs: &[f64], out: &mut [f64]) {
-        self.solve_with(&mut SolveScratch::default(), rhs, out);
-    }
-
-    /// A^-1 of every row of `rhs`, with buffers of an earlier solve; the same bits as row by row.
-    ///
-    /// # Shapes
-    /// * `rhs` - `[count, num_nodes]`, and so is `out`
-    #[track_caller]
-    pub(crate) fn solve_with(&self, scratch: &mut SolveScratch<T>, rhs: &[f64], out: &mut [f64]) {
-        let num_nodes = self.plan.grid().num_nodes();
-        assert!(
-            rhs.len() == out.len() && rhs.len().is_multiple_of(num_nodes),
-            "a right-hand side has one value a node"
-        );
-        if rhs.is_empty() {
-            return;
-        }
-        scratch.buffers.count = rhs.len() / num_nodes;
-        scratch.x.clear();
-        for row in rhs.chunks(num_nodes) {
-            scratch.x.extend(row.iter().map(|value| T::from_f64(*value)));
-            scratch.x.push(T::ZERO);
-        }
-        self.solve_up(scratch);
-        let trunk = trunk_work(&self.plan, &self.trunk_layout, self.simd);
-        trunk.backward(&self.fronts, &mut scratch.x, &mut scratch.buffers);
-        self.solve_down(scratch);
-        for (out, x) in out.chunks_mut(num_nodes).zip(scratch.x.chunks(num_nodes + 1)) {
-            out.iter_mut().zip(x).for_each(|(out, value)| *out = value.to_f64());
-        }
-    }
-
-    fn solve_up(&self, scratch: &mut SolveScratch<T>) {
-        let (template, num_nodes) = (&self.plan.template, self.plan.grid().num_nodes());
-        let works = works(&self.plan, &self.offsets, self.simd);
-        let count = scratch.buffers.count;
-        let len = template.num_positions * count * LANES;
-        scratch.fields.clear();
-        scratch.fields.resize(len * self.batches.len(), T::ZERO);
-        for (at, field) in scratch.fields.chunks_mut(len).enumerate() {
-            let batch = &self.plan.batches[at];
-            let order = template.dissection.fronts.iter().flat_map(|front| &front.pivots);
-            let mut any = false;
-            for (&position, nodes) in order.zip(&batch.pivot_nodes) {
-                let targets = field[position as usize * count * LANES..].chunks_mut(LANES);
-                for (target, x) in targets.zip(scratch.x.chunks(num_nodes + 1)) {
-                    target.iter_mut().zip(nodes).for_each(|(target, &node)| *target = x[node as usize]);
-                    any |= target.iter().any(|&value| value != T::ZERO);
-                }
-            }
-            // The right-hand side of a column of the inverse is 0 in all batches but one.
-            if !any {
-                continue;
-            }
-            works(at).forward(&self.batches[at], field, &mut scratch.buffers);
-            for (&position, nodes) in template.ring.iter().zip(&batch.ring_nodes) {
-                let sources = field[position as usize * count * LANES..].chunks(LANES);
-                for (source, x) in sources.zip(scratch.x.chunks_mut(num_nodes + 1)) {
-                    for (&node, value) in nodes.iter().zip(source) {
-                        if (node as usize) < num_nodes {
-                            x[node as usize] += *value;
-                        }
-                    }
-                }
-            }
-        }
-        let trunk = trunk_work(&self.plan, &self.trunk_layout, self.simd);
-        trunk.forward(&self.fronts, &mut scratch.x, &mut scratch.buffers);
-    }
-
-    fn solve_down(&self, scratch: &mut SolveScratch<T>) {
-        let (template, num_nodes) = (&self.plan.template, self.plan.grid().num_nodes());
-        let works = works(&self.plan, &self.offsets, self.simd);
-        let count = scratch.buffers.count;
-        let len = template.num_positions * count * LANES;
-        for (at, field) in scratch.fields.chunks_mut(len).enumerate() {
-            let batch = &self.plan.batches[at];
-            for (&position, nodes) in template.ring.iter().zip(&batch.ring_nodes) {
-                let targets = field[position as usize * count * LANES..].chunks_mut(LANES);
-                for (target, x) in targets.zip(scratch.x.chunks(num_nodes + 1)) {
-                    target.iter_mut().zip(nodes).for_each(|(target, &node)| *target = x[node as usize]);
-                }
-            }
-            works(at).backward(&self.batches[at], field, &mut scratch.buffers);
-            let order = template.dissection.fronts.iter().flat_map(|front| &front.pivots);
-            for (&position, nodes) in order.zip(&batch.pivot_nodes) {
-                let sources = field[position as usize * count * LANES..].chunks(LANES);
-                for (source, x) in sources.zip(scratch.x.chunks_mut(num_nodes + 1)) {
-                    for (&node, value) in nodes.iter().zip(source) {
-                        if (node as usize) < num_nodes {
-                            x[node as usize] = *value;
-                        }
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// The work on the separators.
-fn trunk_work<'a>(plan: &'a Plan, layout: &'a Stack, simd: Simd) -> TrunkWork<'a> {
+pub(super) fn trunk_work<'a>(plan: &'a Plan, layout: &'a Stack, simd: Simd) -> TrunkWork<'a> {
     TrunkWork { simd, plan, layout, ring: plan.template.ring.len() }
 }
 
 /// The work on each batch.
-fn works<'a>(plan: &'a Plan, offsets: &'a Offsets, simd: Simd) -> impl Fn(usize) -> BlockWork<'a> + Copy + Sync {
+pub(super) fn works<'a>(
+    plan: &'a Plan,
+    offsets: &'a Offsets,
+    simd: Simd,
+) -> impl Fn(usize) -> BlockWork<'a> + Copy + Sync {
     move |at| BlockWork { simd, plan, offsets, batch: &plan.batches[at] }
 }
 

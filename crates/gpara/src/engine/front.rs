@@ -5,9 +5,9 @@
 //! matrices are assembled in their upper triangles; the order of elimination is the order of rows, so an upper triangle of a
 //! child lies in the upper triangle of its parent.
 
-use super::dissection::Run;
+use super::dense_inverse::invert_dense;
 use super::real::{LANES, padded};
-use super::simd::{self, Kernels, Part, Product, Simd, Strips, Update};
+use super::simd::{self, Kernels, Part, Product, Right, Simd, Update};
 
 /// How the matrices of a front lie in memory.
 pub(super) trait Layout {
@@ -19,6 +19,12 @@ pub(super) trait Layout {
 
     /// Runs a product.
     fn product<T: Kernels>(simd: Simd, product: Product<'_, T>);
+
+    /// Runs a product whose right factor is symmetric; its upper triangle is [complete](Self::complete).
+    fn product_symmetric<T: Kernels>(simd: Simd, product: Product<'_, T>);
+
+    /// Adds to the upper triangle of a square matrix what [`product_symmetric`](Self::product_symmetric) reads besides.
+    fn complete<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T]);
 
     /// Copies the upper triangle of a square matrix onto the lower one.
     fn mirror<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T]);
@@ -44,6 +50,14 @@ impl Layout for Dense {
         product.dense(simd);
     }
 
+    fn product_symmetric<T: Kernels>(simd: Simd, product: Product<'_, T>) {
+        product.dense(simd);
+    }
+
+    fn complete<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T]) {
+        Self::mirror(simd, size, matrix);
+    }
+
     fn mirror<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T]) {
         simd::mirror(simd, size, matrix, padded(size));
     }
@@ -63,6 +77,14 @@ impl Layout for Lanes {
 
     fn product<T: Kernels>(simd: Simd, product: Product<'_, T>) {
         product.lanes(simd);
+    }
+
+    fn product_symmetric<T: Kernels>(simd: Simd, product: Product<'_, T>) {
+        product.lanes_with(simd, Right::Symmetric);
+    }
+
+    fn complete<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T]) {
+        simd::complete_squares(simd, size, matrix, Self::row(size), T::ONE);
     }
 
     fn mirror<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T]) {
@@ -109,9 +131,9 @@ pub(super) struct Scratch<T> {
     pub(super) f12: super::real::Aligned<T>,
     pub(super) df11: super::real::Aligned<T>,
     pub(super) df12: super::real::Aligned<T>,
-    square: super::real::Aligned<T>,
-    wide: super::real::Aligned<T>,
-    half: super::real::Aligned<T>,
+    pub(super) square: super::real::Aligned<T>,
+    pub(super) wide: super::real::Aligned<T>,
+    pub(super) half: super::real::Aligned<T>,
     tall: super::real::Aligned<T>,
     dtall: super::real::Aligned<T>,
 }
@@ -143,7 +165,7 @@ impl<T: Kernels> Scratch<T> {
 
 /// C = A' B for A (k x m) and B (k x n) by rows; rows of C are as long as those of B.
 #[allow(clippy::too_many_arguments)]
-fn transposed<L: Layout, T: Kernels>(
+pub(super) fn transposed<L: Layout, T: Kernels>(
     simd: Simd,
     (m, n, k): (usize, usize, usize),
     (a, a_col): (&[T], usize),
@@ -224,12 +246,13 @@ pub(super) fn differentiate<L: Layout, T: Kernels>(
     L::product(simd, product);
 }
 
-/// Z12 = -K Z22 and the upper triangle of Z11 = P - Z12 K', from the full Z22.
+/// Z12 = -K Z22 and the upper triangle of Z11 = P - Z12 K', from the upper triangle of Z22, which is
+/// [completed](Layout::complete) on the way.
 pub(super) fn invert<L: Layout, T: Kernels>(
     simd: Simd,
     size: Size,
     (inverse, gain): (&[T], &[T]),
-    z22: &[T],
+    z22: &mut [T],
     (z11, z12): (&mut [T], &mut [T]),
     scratch: &mut Scratch<T>,
 ) {
@@ -237,13 +260,15 @@ pub(super) fn invert<L: Layout, T: Kernels>(
     if size.boundary == 0 {
         return;
     }
+    L::complete(simd, size.boundary, z22);
     turn::<L, T>(simd, size, gain, &mut scratch.tall);
     let columns = Columns { simd, size, gain, tall: &scratch.tall };
     columns.times::<L>(z22, None, z12);
     columns.times_transposed::<L>(z12, None, z11);
 }
 
-/// dZ12 and the upper triangle of dZ11, from the full dZ22, after [`invert`] of the same front with the same scratch.
+/// dZ12 and the upper triangle of dZ11, from that of dZ22, after [`invert`] of the same front with the same
+/// scratch.
 #[allow(clippy::too_many_arguments)]
 pub(super) fn differentiate_inverse<L: Layout, T: Kernels>(
     simd: Simd,
@@ -251,7 +276,7 @@ pub(super) fn differentiate_inverse<L: Layout, T: Kernels>(
     gain: &[T],
     (dinverse, dgain): (&[T], &[T]),
     (z12, z22): (&[T], &[T]),
-    dz22: &[T],
+    dz22: &mut [T],
     (dz11, dz12): (&mut [T], &mut [T]),
     scratch: &mut Scratch<T>,
 ) {
@@ -259,6 +284,7 @@ pub(super) fn differentiate_inverse<L: Layout, T: Kernels>(
     if size.boundary == 0 {
         return;
     }
+    L::complete(simd, size.boundary, dz22);
     turn::<L, T>(simd, size, dgain, &mut scratch.dtall);
     let columns = Columns { simd, size, gain, tall: &scratch.tall };
     let dcolumns = Columns { simd, size, gain: dgain, tall: &scratch.dtall };
@@ -292,7 +318,7 @@ impl<T: Kernels> Columns<'_, T> {
         let (m, n, k, update, part) = (p, b, b, Update::SetNegative, Part::Full);
         let product =
             Product { m, n, k, a, a_row, a_col, b: z22, b_row: l2, b_col: 1, and, c, c_row: l2, update, part };
-        L::product(self.simd, product);
+        L::product_symmetric(self.simd, product);
     }
 
     /// `target -= a K'` and another such product, upper triangle.
@@ -306,195 +332,4 @@ impl<T: Kernels> Columns<'_, T> {
             Product { m, n, k, a, a_row: l2, a_col: 1, b: b_matrix, b_row, b_col, and, c, c_row: l1, update, part };
         L::product(self.simd, product);
     }
-}
-
-/// Adds the rows of a child's matrix that belong to pivots of a front to F11 and F12, upper triangle; `runs` in increasing
-/// order of their targets.
-pub(super) fn add_to_pivots<L: Layout, T: Kernels>(
-    simd: Simd,
-    size: Size,
-    runs: &[Run],
-    (child, child_row): (&[T], usize),
-    f11: &mut [T],
-    f12: &mut [T],
-) {
-    let (l1, l2) = (L::row(size.pivots), L::row(size.boundary));
-    for (at, rows) in runs.iter().enumerate().take_while(|(_, rows)| rows.target < size.pivots) {
-        for cols in &runs[at..] {
-            let (target, target_row, col) = match cols.target.checked_sub(size.pivots) {
-                None => (&mut *f11, l1, cols.target),
-                Some(col) => (&mut *f12, l2, col),
-            };
-            let source = &child[(rows.start * child_row + cols.start) * L::WIDTH..];
-            let target = &mut target[(rows.target * target_row + col) * L::WIDTH..];
-            strips::<L>(rows, cols, child_row, target_row).add(simd, source, target);
-        }
-    }
-}
-
-/// Adds the rest of a child's matrix to F22.
-pub(super) fn add_to_boundary<L: Layout, T: Kernels>(
-    simd: Simd,
-    size: Size,
-    runs: &[Run],
-    (child, child_row): (&[T], usize),
-    f22: &mut [T],
-) {
-    let l2 = L::row(size.boundary);
-    for (at, rows) in runs.iter().enumerate().skip_while(|(_, rows)| rows.target < size.pivots) {
-        for cols in &runs[at..] {
-            let source = &child[(rows.start * child_row + cols.start) * L::WIDTH..];
-            let at = (rows.target - size.pivots) * l2 + cols.target - size.pivots;
-            strips::<L>(rows, cols, child_row, l2).add(simd, source, &mut f22[at * L::WIDTH..]);
-        }
-    }
-}
-
-/// The entries of a child in some rows and columns, without what is left of the diagonal.
-fn strips<L: Layout>(rows: &Run, cols: &Run, source_row: usize, target_row: usize) -> Strips {
-    Strips {
-        rows: rows.len,
-        len: cols.len * L::WIDTH,
-        step: if cols.start == rows.start { L::WIDTH } else { 0 },
-        source_row: source_row * L::WIDTH,
-        target_row: target_row * L::WIDTH,
-    }
-}
-
-/// The reverse of both: reads the full Z22 of a child from the upper triangles of Z11, Z22 and from Z12 of a front.
-pub(super) fn gather<L: Layout, T: Kernels>(
-    simd: Simd,
-    size: Size,
-    runs: &[Run],
-    blocks: (&[T], &[T], &[T]),
-    child_boundary: usize,
-    child: &mut [T],
-) {
-    gather_upper::<L, T>(simd, size, runs, blocks, L::row(child_boundary), child);
-    L::mirror(simd, child_boundary, child);
-}
-
-/// The entries of a child on or right of the diagonal in the order of `runs`.
-pub(super) fn gather_upper<L: Layout, T: Kernels>(
-    simd: Simd,
-    size: Size,
-    runs: &[Run],
-    (z11, z12, z22): (&[T], &[T], &[T]),
-    child_row: usize,
-    child: &mut [T],
-) {
-    let (p, l1, l2) = (size.pivots, L::row(size.pivots), L::row(size.boundary));
-    for (at, rows) in runs.iter().enumerate() {
-        for cols in &runs[at..] {
-            let (source, source_row, at) = match (rows.target.checked_sub(p), cols.target.checked_sub(p)) {
-                (None, None) => (z11, l1, rows.target * l1 + cols.target),
-                (None, Some(col)) => (z12, l2, rows.target * l2 + col),
-                (Some(row), Some(col)) => (z22, l2, row * l2 + col),
-                (Some(_), None) => unreachable!("runs are in the order of their targets"),
-            };
-            let target = &mut child[(rows.start * child_row + cols.start) * L::WIDTH..];
-            strips::<L>(rows, cols, source_row, child_row).copy(simd, &source[at * L::WIDTH..], target);
-        }
-    }
-}
-
-/// The inverse of a dense symmetric positive definite matrix from its upper triangle, in place, by halves:
-/// with Y = P1 A12 and C = A22 - A12' Y, the inverse is [P1 + Y C^-1 Y', -Y C^-1; ., C^-1].
-fn invert_dense<T: Kernels>(
-    simd: Simd,
-    size: usize,
-    matrix: &mut [T],
-    row: usize,
-    pivots: &mut [T],
-    scratch: &mut [T],
-) {
-    if size <= LANES {
-        simd::invert_small(simd, size, matrix, row, pivots);
-        return;
-    }
-    // The second half starts at a whole vector, so that its rows are as well aligned as those of the matrix.
-    let h = padded(size / 2);
-    let q = size - h;
-    let lq = padded(q);
-    invert_dense(simd, h, matrix, row, pivots, scratch);
-    let (y, rest) = scratch.split_at_mut(h * lq);
-    let (upper, lower) = matrix.split_at_mut(h * row);
-    let full = Part::Full;
-    let (p1, a12) = (&upper[..], &upper[h..]);
-    let (c, update) = (&mut *y, Update::Set);
-    Product {
-        m: h,
-        n: q,
-        k: h,
-        a: p1,
-        a_row: 1,
-        a_col: row,
-        b: a12,
-        b_row: row,
-        b_col: 1,
-        and: None,
-        c,
-        c_row: lq,
-        update,
-        part: full,
-    }
-    .dense(simd);
-    let (c, update) = (&mut lower[h..], Update::Subtract);
-    Product {
-        m: q,
-        n: q,
-        k: h,
-        a: a12,
-        a_row: 1,
-        a_col: row,
-        b: &*y,
-        b_row: lq,
-        b_col: 1,
-        and: None,
-        c,
-        c_row: row,
-        update,
-        part: Part::Upper,
-    }
-    .dense(simd);
-    invert_dense(simd, q, &mut lower[h..], row, &mut pivots[h..], rest);
-    // A12 <- -Y C^-1, A21 its transpose.
-    let (c, update) = (&mut upper[h..], Update::SetNegative);
-    Product {
-        m: h,
-        n: q,
-        k: q,
-        a: &*y,
-        a_row: lq,
-        a_col: 1,
-        b: &lower[h..],
-        b_row: row,
-        b_col: 1,
-        and: None,
-        c,
-        c_row: row,
-        update,
-        part: full,
-    }
-    .dense(simd);
-    simd::transpose(simd, (h, q), &upper[h..], row, lower, row);
-    // P1 - A12 Y' as -(Y A21)' would read A21 by rows: P1 <- P1 - Y A21, symmetric.
-    let (c, update) = (&mut upper[..], Update::Subtract);
-    Product {
-        m: h,
-        n: h,
-        k: q,
-        a: &*y,
-        a_row: lq,
-        a_col: 1,
-        b: &*lower,
-        b_row: row,
-        b_col: 1,
-        and: None,
-        c,
-        c_row: row,
-        update,
-        part: full,
-    }
-    .dense(simd);
 }

@@ -29,6 +29,11 @@ pub(crate) trait Real:
     const ZERO: Self;
     /// 1.
     const ONE: Self;
+    /// Where sums of products start; it is taken off at their end. Covariances of cells some hundred steps apart are near the
+    /// smallest normal number, and processors take far longer where a product or its sum is below it. A sum
+    /// that starts here rounds to this or to a multiple of its last digit, which is a normal number too: what is smaller
+    /// becomes 0. 0 where the type reaches far enough.
+    const BIAS: Self;
 
     /// Rounded from `f64`.
     fn from_f64(value: f64) -> Self;
@@ -37,10 +42,11 @@ pub(crate) trait Real:
 }
 
 macro_rules! real {
-    ($type:ty) => {
+    ($type:ty, $bias:expr) => {
         impl Real for $type {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
+            const BIAS: Self = $bias;
 
             #[inline(always)]
             fn from_f64(value: f64) -> Self {
@@ -55,8 +61,9 @@ macro_rules! real {
     };
 }
 
-real!(f32);
-real!(f64);
+// 2^-100, whose last digit is 2^-123; the smallest normal number is 2^-126.
+real!(f32, 1.0 / (1_u128 << 100) as f32);
+real!(f64, 0.0);
 
 /// A fixed number of values whose first lies at the start of a cache line, so that no vector of 16 straddles two lines.
 #[derive(Debug, Default)]

@@ -83,6 +83,18 @@ pub(crate) enum Part {
     Upper,
 }
 
+/// Which entries of the right factors in the lanes layout are read. The *squares* of a matrix are those of the tiles of columns
+/// on its diagonal; [`complete_squares`] fills them in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Right {
+    /// All of them.
+    Full,
+    /// Those in the squares and above them; those below follow by symmetry.
+    Symmetric,
+    /// Those in the squares and above them; those below count as 0.
+    Triangular,
+}
+
 /// C (m x n) from A (m x k) and B (k x n). Entry (i, j) of a matrix is at `i * row + j * col`, in entries; `b_col` must be 1 in
 /// the dense layout, and C's columns are adjacent.
 #[derive(Debug)]
@@ -110,8 +122,15 @@ impl<T: Kernels> Product<'_, T> {
     pub(crate) fn dense(self, simd: Simd) {
         assert_eq!(self.b_col, 1, "rows of a dense right factor are adjacent");
         self.check(1, self.n.next_multiple_of(LANES));
-        // SAFETY: `check` proved that every index the kernel forms is inside its slice; `simd` was detected.
-        unsafe { T::product_dense(simd, &self.raw()) }
+        let one_side = self.a_row == 1 || self.a_col == 1;
+        let packed = one_side && self.m >= PACKED_ROWS && self.n >= PACKED_COLUMNS && self.k >= PACKED_DEPTH;
+        // SAFETY: `check` proved that every index the kernels form is inside its slice; `simd` was detected.
+        unsafe {
+            match packed {
+                true => T::product_packed(simd, &self.raw(Right::Full)),
+                false => T::product_dense(simd, &self.raw(Right::Full)),
+            }
+        }
     }
 
     /// The product of 16 matrices side by side.
@@ -119,7 +138,17 @@ impl<T: Kernels> Product<'_, T> {
     pub(crate) fn lanes(self, simd: Simd) {
         self.check(LANES, self.n);
         // SAFETY: as in `dense`.
-        unsafe { T::product_lanes(simd, &self.raw()) }
+        unsafe { T::product_lanes(simd, &self.raw(Right::Full)) }
+    }
+
+    /// The product of 16 matrices side by side with square right factors of which not all is there.
+    #[track_caller]
+    pub(crate) fn lanes_with(self, simd: Simd, right: Right) {
+        let whole = self.n == self.k && self.b_col == 1 && self.part == Part::Full;
+        assert!(whole, "a symmetric right factor is square and its tiles of columns are those of its squares");
+        self.check(LANES, self.n);
+        // SAFETY: as in `dense`; an entry below a square is replaced by one on the other side, which is inside as well.
+        unsafe { T::product_lanes(simd, &self.raw(right)) }
     }
 
     #[track_caller]
@@ -136,8 +165,9 @@ impl<T: Kernels> Product<'_, T> {
         }
     }
 
-    fn raw(self) -> Raw<T> {
+    fn raw(self, right: Right) -> Raw<T> {
         Raw {
+            right,
             m: self.m,
             n: self.n,
             k: self.k,
@@ -170,6 +200,7 @@ pub(crate) struct Raw<T> {
     c_row: usize,
     update: Update,
     part: Part,
+    right: Right,
 }
 
 /// A rectangle inside two matrices, in values; each row starts `step` values later than the one above, at the same end.
@@ -219,6 +250,40 @@ pub(crate) fn subtract_and_halve<T: Kernels>(simd: Simd, full: &mut [T], half: &
     assert!(full.len() == half.len() && full.len() == product.len());
     // SAFETY: the lengths agree; `simd` was detected.
     unsafe { T::subtract_and_halve(simd, full.as_mut_ptr(), half.as_mut_ptr(), product.as_ptr(), product.len()) }
+}
+
+/// Copies what is above the diagonal in the squares of 16 symmetric matrices side by side to below it, and multiplies the
+/// squares by `factor`: prepares [`Right::Symmetric`] by 1; by one half [`Right::Triangular`] is half of the symmetric matrix.
+#[track_caller]
+pub(crate) fn complete_squares<T: Kernels>(simd: Simd, size: usize, matrix: &mut [T], row: usize, factor: T) {
+    assert!(row >= size && matrix.len() >= size * row * LANES, "matrices to complete");
+    // SAFETY: every index is inside the slice by the assertion; `simd` was detected.
+    unsafe { T::complete_squares(simd, size, matrix.as_mut_ptr(), row, factor) }
+}
+
+/// `target[i][j] = weights[i] source[i][j]` of 16 matrices of so many columns side by side; both have rows of `row` entries.
+#[track_caller]
+pub(crate) fn scale_rows<T: Kernels>(
+    simd: Simd,
+    cols: usize,
+    row: usize,
+    weights: &[T],
+    source: &[T],
+    target: &mut [T],
+) {
+    let rows = weights.len() / LANES;
+    assert!(row >= cols && source.len() >= rows * row * LANES && target.len() >= rows * row * LANES);
+    // SAFETY: every index is inside its slice by the assertion; `simd` was detected.
+    unsafe { T::scale_rows(simd, (rows, cols), row, weights.as_ptr(), source.as_ptr(), target.as_mut_ptr()) }
+}
+
+/// `out[i] += 2 sum_j a[i][j] b[i][j]` of 16 matrices of so many columns side by side; both have rows of `row` entries.
+#[track_caller]
+pub(crate) fn add_row_dots<T: Kernels>(simd: Simd, cols: usize, row: usize, a: &[T], b: &[T], out: &mut [T]) {
+    let rows = out.len() / LANES;
+    assert!(row >= cols && a.len() >= rows * row * LANES && b.len() >= rows * row * LANES);
+    // SAFETY: every index is inside its slice by the assertion; `simd` was detected.
+    unsafe { T::add_row_dots(simd, (rows, cols), row, a.as_ptr(), b.as_ptr(), out.as_mut_ptr()) }
 }
 
 /// `target[j][i] = source[i][j]` of a dense rows x cols source.
@@ -575,6 +640,31 @@ const RESIDENT: usize = 384;
 /// Inner dimension worked on at once, so that a strip of the right factor stays in the first-level cache.
 const DEPTH: usize = 256;
 
+/// From so many rows, columns and inner indices on, factors are copied in the order in which they are read: the rows of a
+/// large matrix lie pages apart.
+const PACKED_ROWS: usize = 128;
+const PACKED_COLUMNS: usize = 256;
+const PACKED_DEPTH: usize = 128;
+
+/// Rows of the left factor that are copied at once, so that they stay in the second-level cache.
+const PANEL: usize = 144;
+
+/// Room on the stack, not initialised, that starts on a cache line.
+#[repr(align(64))]
+struct Room<T, const LEN: usize>(std::mem::MaybeUninit<[T; LEN]>);
+
+impl<T, const LEN: usize> Room<T, LEN> {
+    #[inline(always)]
+    fn new() -> Self {
+        Self(std::mem::MaybeUninit::uninit())
+    }
+
+    #[inline(always)]
+    fn start(&mut self) -> *mut T {
+        self.0.as_mut_ptr().cast()
+    }
+}
+
 /// C (M rows, N vectors) from one pass over the inner index; `UNIT` if consecutive rows of A are adjacent.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
@@ -590,7 +680,8 @@ unsafe fn dense_tile<V: Vector, const M: usize, const N: usize, const UNIT: bool
     // SAFETY: the caller's bounds cover M x depth of A, depth x N vectors of B and M x N vectors of C.
     unsafe {
         let a_row = if UNIT { 1 } else { a_row };
-        let mut sums = [[V::splat(V::Elem::ZERO); N]; M];
+        let bias = V::splat(V::Elem::BIAS);
+        let mut sums = [[bias; N]; M];
         for &(mut a, mut b) in factors {
             for _ in 0..depth {
                 let mut right = [V::splat(V::Elem::ZERO); N];
@@ -611,7 +702,8 @@ unsafe fn dense_tile<V: Vector, const M: usize, const N: usize, const UNIT: bool
             for n in 0..N {
                 let to = c.add(m * c_row + n * V::WIDTH);
                 let start = if accumulate { V::load(to) } else { V::splat(V::Elem::ZERO) };
-                let sum = if negative { start.sub(sums[m][n]) } else { start.add(sums[m][n]) };
+                let sum = sums[m][n].sub(bias);
+                let sum = if negative { start.sub(sum) } else { start.add(sum) };
                 sum.store(to);
             }
         }
@@ -666,6 +758,105 @@ unsafe fn product_dense<V: Vector>(p: &Raw<V::Elem>) {
     }
 }
 
+/// Copies `rows` x `depth` entries of a left factor with unit stride in one direction so that the rows of each inner index are
+/// adjacent. Values after the copy are overwritten, up to one vector of them.
+#[inline(always)]
+unsafe fn pack_left<V: Vector>(
+    (rows, depth): (usize, usize),
+    from: *const V::Elem,
+    (a_row, a_col): (usize, usize),
+    to: *mut V::Elem,
+) {
+    // SAFETY: the caller has rows x depth entries at `from`, and room for as many and one vector at `to`.
+    unsafe {
+        if a_row == 1 {
+            for at in 0..depth {
+                let (from, to) = (from.add(at * a_col), to.add(at * rows));
+                let mut i = 0;
+                while i + V::WIDTH <= rows {
+                    V::load(from.add(i)).store(to.add(i));
+                    i += V::WIDTH;
+                }
+                if i < rows {
+                    V::load_first(from.add(i), rows - i).store(to.add(i));
+                }
+            }
+        } else {
+            for i in (0..rows).step_by(V::WIDTH) {
+                for at in (0..depth).step_by(V::WIDTH) {
+                    let part = ((rows - i).min(V::WIDTH), (depth - at).min(V::WIDTH));
+                    V::transpose_square(part, from.add(i * a_row + at), a_row, to.add(at * rows + i), rows);
+                }
+            }
+        }
+    }
+}
+
+/// [`product_dense`] of large factors: rows of A are copied a panel at a time, columns of B a strip at a time.
+#[inline(always)]
+unsafe fn product_packed<V: Vector>(p: &Raw<V::Elem>) {
+    let mut left = Room::<V::Elem, { PANEL * DEPTH + LANES }>::new();
+    let mut right = Room::<V::Elem, { 2 * LANES * DEPTH }>::new();
+    let (left, right) = (left.start(), right.start());
+    let columns = p.n.next_multiple_of(LANES);
+    let strip = 2 * V::WIDTH;
+    let num_panels = p.m.div_ceil(PANEL);
+    let num_depths = p.k.div_ceil(DEPTH);
+    for at in 0..p.num_factors * num_depths {
+        let ((a, b), chunk) = (p.factors[at / num_depths], at % num_depths);
+        let (k0, k1) = (chunk * p.k / num_depths, (chunk + 1) * p.k / num_depths);
+        let depth = k1 - k0;
+        let mode = (p.update == Update::Subtract || at > 0, p.update != Update::Set);
+        for panel in 0..num_panels {
+            let (first, last) = (panel * p.m / num_panels, (panel + 1) * p.m / num_panels);
+            let rows = last - first;
+            let num_blocks = rows.div_ceil(V::ROWS);
+            let block_rows = |block: usize| (block * rows / num_blocks, (block + 1) * rows / num_blocks);
+            // SAFETY: rows first..last < m, columns j..j + strip <= `columns`, inner indices k0..k1 <= k: inside by
+            // `Product::check`. A panel has at most PANEL rows, a strip two vectors, both at most DEPTH inner indices.
+            unsafe {
+                for block in 0..num_blocks {
+                    let (i, end) = block_rows(block);
+                    let from = a.add((first + i) * p.a_row + k0 * p.a_col);
+                    pack_left::<V>((end - i, depth), from, (p.a_row, p.a_col), left.add(i * depth));
+                }
+                for j in (0..columns).step_by(strip) {
+                    if p.part == Part::Upper && j + strip <= first {
+                        continue;
+                    }
+                    let wide = j + strip <= columns;
+                    for at in 0..depth {
+                        let (from, to) = (b.add((k0 + at) * p.b_row + j), right.add(at * strip));
+                        V::load(from).store(to);
+                        if wide {
+                            V::load(from.add(V::WIDTH)).store(to.add(V::WIDTH));
+                        }
+                    }
+                    for block in 0..num_blocks {
+                        let (i, end) = block_rows(block);
+                        if p.part == Part::Upper && j + strip <= first + i {
+                            break;
+                        }
+                        let (factors, strides) =
+                            ([(left.add(i * depth).cast_const(), right.cast_const())], (1, end - i));
+                        let c = p.c.add((first + i) * p.c_row + j);
+                        macro_rules! rows {
+                            ($($m:literal)*) => {
+                                match (end - i, wide) {
+                                    $(($m, true) => dense_tile::<V, $m, 2, true>(depth, &factors, strides, strip, c, p.c_row, mode),
+                                    ($m, false) => dense_tile::<V, $m, 1, true>(depth, &factors, strides, strip, c, p.c_row, mode),)*
+                                    _ => unreachable!("a block has at most ROWS <= 12 rows"),
+                                }
+                            };
+                        }
+                        rows!(1 2 3 4 5 6 7 8 9 10 11 12);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// C (M x N entries of one vector each) in the lanes layout.
 #[inline(always)]
 unsafe fn lanes_tile<V: Vector, const M: usize, const N: usize>(
@@ -675,14 +866,22 @@ unsafe fn lanes_tile<V: Vector, const M: usize, const N: usize>(
 ) {
     // SAFETY: the caller's tile lies inside m x n, so all indices are inside by `Product::check`.
     unsafe {
-        let mut sums = [[V::splat(V::Elem::ZERO); N]; M];
-        for (a, b) in &p.factors[..p.num_factors] {
-            let mut a = a.add(i * p.a_row * LANES + offset);
-            let mut b = b.add(j * p.b_col * LANES + offset);
-            for _ in 0..p.k {
+        let bias = V::splat(V::Elem::BIAS);
+        let mut sums = [[bias; N]; M];
+        // Inner indices with the start and the strides of B: as they are, and those below the tile's square on the diagonal,
+        // read from the other side of the diagonal.
+        let above = (0, if p.right == Right::Full { p.k } else { j + N }, j * p.b_col, (p.b_row, p.b_col));
+        let below = (j + N, p.k, j * p.b_row + j + N, (1, p.b_row));
+        let num_parts = if p.right == Right::Symmetric { 2 } else { 1 };
+        for pass in 0..p.num_factors * num_parts {
+            let (a, b) = p.factors[pass / num_parts];
+            let (first, end, start, (b_row, b_col)) = if pass % num_parts == 0 { above } else { below };
+            let mut a = a.wrapping_add((i * p.a_row + first * p.a_col) * LANES + offset);
+            let mut b = b.wrapping_add(start * LANES + offset);
+            for _ in first..end {
                 let mut right = [V::splat(V::Elem::ZERO); N];
                 for n in 0..N {
-                    right[n] = V::load(b.add(n * p.b_col * LANES));
+                    right[n] = V::load(b.add(n * b_col * LANES));
                 }
                 for m in 0..M {
                     let left = V::load(a.add(m * p.a_row * LANES));
@@ -691,7 +890,7 @@ unsafe fn lanes_tile<V: Vector, const M: usize, const N: usize>(
                     }
                 }
                 a = a.wrapping_add(p.a_col * LANES);
-                b = b.wrapping_add(p.b_row * LANES);
+                b = b.wrapping_add(b_row * LANES);
             }
         }
         let (accumulate, negative) = (p.update == Update::Subtract, p.update != Update::Set);
@@ -699,7 +898,8 @@ unsafe fn lanes_tile<V: Vector, const M: usize, const N: usize>(
             for n in 0..N {
                 let to = p.c.add(((i + m) * p.c_row + j + n) * LANES + offset);
                 let start = if accumulate { V::load(to) } else { V::splat(V::Elem::ZERO) };
-                let sum = if negative { start.sub(sums[m][n]) } else { start.add(sums[m][n]) };
+                let sum = sums[m][n].sub(bias);
+                let sum = if negative { start.sub(sum) } else { start.add(sum) };
                 sum.store(to);
             }
         }
@@ -742,10 +942,10 @@ unsafe fn product_lanes<V: Vector>(p: &Raw<V::Elem>) {
             let (first, end) = (group * p.m / num_groups, (group + 1) * p.m / num_groups);
             let left = if p.part == Part::Upper { first } else { 0 };
             // Tiles of nearly equal sides, so that none is a single row or column.
-            let (rows, cols) = (end - first, p.n.saturating_sub(left));
-            let (row_tiles, col_tiles) = (rows.div_ceil(V::TILE), cols.div_ceil(V::TILE));
+            let rows = end - first;
+            let (row_tiles, col_tiles) = (rows.div_ceil(V::TILE), p.n.saturating_sub(left).div_ceil(V::TILE));
             for col_tile in 0..col_tiles {
-                let (j, j_end) = (left + col_tile * cols / col_tiles, left + (col_tile + 1) * cols / col_tiles);
+                let (j, j_end) = tile_columns::<V>(col_tile, (left, p.n));
                 for row_tile in 0..row_tiles {
                     let (i, i_end) = (first + row_tile * rows / row_tiles, first + (row_tile + 1) * rows / row_tiles);
                     if p.part == Part::Upper && j_end <= i {
@@ -834,6 +1034,94 @@ unsafe fn subtract_and_halve_values<V: Vector>(
     }
 }
 
+/// The columns of a tile of [`product_lanes`]; nearly equal, so that none is a single one.
+#[inline(always)]
+fn tile_columns<V: Vector>(tile: usize, (left, right): (usize, usize)) -> (usize, usize) {
+    let cols = right - left;
+    let num_tiles = cols.div_ceil(V::TILE);
+    (left + tile * cols / num_tiles, left + (tile + 1) * cols / num_tiles)
+}
+
+#[inline(always)]
+unsafe fn complete_squares_lanes<V: Vector>(size: usize, matrix: *mut V::Elem, row: usize, factor: V::Elem) {
+    // SAFETY: rows and columns stay below `size`, lanes below LANES.
+    unsafe {
+        let factor = V::splat(factor);
+        for tile in 0..size.div_ceil(V::TILE) {
+            let (first, end) = tile_columns::<V>(tile, (0, size));
+            for i in first..end {
+                for j in i..end {
+                    for offset in (0..LANES).step_by(V::WIDTH) {
+                        let value = V::load(matrix.add((i * row + j) * LANES + offset)).mul(factor);
+                        value.store(matrix.add((i * row + j) * LANES + offset));
+                        value.store(matrix.add((j * row + i) * LANES + offset));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn scale_rows_lanes<V: Vector>(
+    (rows, cols): (usize, usize),
+    row: usize,
+    weights: *const V::Elem,
+    source: *const V::Elem,
+    target: *mut V::Elem,
+) {
+    // SAFETY: the caller has `rows` rows of `cols` <= `row` entries of LANES values on both sides, and as many weights.
+    unsafe {
+        for i in 0..rows {
+            for offset in (0..LANES).step_by(V::WIDTH) {
+                let weight = V::load(weights.add(i * LANES + offset));
+                for j in 0..cols {
+                    let at = (i * row + j) * LANES + offset;
+                    V::load(source.add(at)).mul(weight).store(target.add(at));
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn add_row_dots_lanes<V: Vector>(
+    (rows, cols): (usize, usize),
+    row: usize,
+    a: *const V::Elem,
+    b: *const V::Elem,
+    out: *mut V::Elem,
+) {
+    // SAFETY: the caller has `rows` rows of `cols` <= `row` entries of LANES values in both, and as many results.
+    unsafe {
+        for i in 0..rows {
+            for offset in (0..LANES).step_by(V::WIDTH) {
+                // Four sums, so that they do not wait for each other.
+                let mut sums = [V::splat(V::Elem::ZERO); 4];
+                let product = |sum: V, j: usize| {
+                    let at = (i * row + j) * LANES + offset;
+                    sum.plus_product(V::load(a.add(at)), V::load(b.add(at)))
+                };
+                let whole = cols - cols % 4;
+                for j in (0..whole).step_by(4) {
+                    sums = [
+                        product(sums[0], j),
+                        product(sums[1], j + 1),
+                        product(sums[2], j + 2),
+                        product(sums[3], j + 3),
+                    ];
+                }
+                for j in whole..cols {
+                    sums[0] = product(sums[0], j);
+                }
+                let sum = sums[0].add(sums[1]).add(sums[2].add(sums[3]));
+                let out = out.add(i * LANES + offset);
+                V::load(out).add(sum.add(sum)).store(out);
+            }
+        }
+    }
+}
+
 #[inline(always)]
 unsafe fn transpose_dense<V: Vector>(
     rows: usize,
@@ -901,14 +1189,18 @@ unsafe fn invert_small_dense<V: Vector>(size: usize, matrix: *mut V::Elem, row: 
                 *matrix.add(j * row + i) = *matrix.add(i * row + j);
             }
         }
+        // Vectors that end or start in the middle of these have a 1, or the only 0, at any place: single values that are stored
+        // into a row would hold up the next load of the row.
+        let (mut unit, mut others) = ([V::Elem::ZERO; 2 * LANES], [V::Elem::ONE; 2 * LANES]);
+        (unit[LANES], others[LANES]) = (V::Elem::ONE, V::Elem::ZERO);
         for k in 0..size {
             let own = matrix.add(k * row);
             let pivot = *own.add(k);
             *pivots.add(k) = pivot;
-            *own.add(k) = V::Elem::ONE;
             let inverse = V::splat(V::Elem::ONE / pivot);
             for at in (0..LANES).step_by(V::WIDTH) {
-                V::load(own.add(at)).mul(inverse).store(own.add(at));
+                let (unit, others) = (unit.as_ptr().add(LANES + at - k), others.as_ptr().add(LANES + at - k));
+                V::load(own.add(at)).mul(V::load(others)).add(V::load(unit)).mul(inverse).store(own.add(at));
             }
             for i in 0..size {
                 if i == k {
@@ -916,9 +1208,9 @@ unsafe fn invert_small_dense<V: Vector>(size: usize, matrix: *mut V::Elem, row: 
                 }
                 let other = matrix.add(i * row);
                 let factor = V::splat(-*other.add(k));
-                *other.add(k) = V::Elem::ZERO;
                 for at in (0..LANES).step_by(V::WIDTH) {
-                    V::load(other.add(at)).plus_product(factor, V::load(own.add(at))).store(other.add(at));
+                    let kept = V::load(other.add(at)).mul(V::load(others.as_ptr().add(LANES + at - k)));
+                    kept.plus_product(factor, V::load(own.add(at))).store(other.add(at));
                 }
             }
         }
@@ -985,21 +1277,23 @@ unsafe fn subtract_dots_dense<V: Vector>(
 ) {
     // SAFETY: row indices stay below `rows`, columns below `cols`; `buffer` holds one vector.
     unsafe {
+        let bias = V::splat(V::Elem::BIAS);
         let full = cols - cols % V::WIDTH;
         for i in 0..rows {
             let values = matrix.add(i * row);
-            let mut sums = V::splat(V::Elem::ZERO);
+            let mut sums = bias;
             for j in (0..full).step_by(V::WIDTH) {
                 sums = sums.plus_product(V::load(values.add(j)), V::load(x.add(j)));
             }
+            if full < cols {
+                let (values, x) = (values.add(full), x.add(full));
+                sums = sums.plus_product(V::load_first(values, cols - full), V::load_first(x, cols - full));
+            }
             let mut buffer = [V::Elem::ZERO; LANES];
-            sums.store(buffer.as_mut_ptr());
+            sums.sub(bias).store(buffer.as_mut_ptr());
             let mut sum = V::Elem::ZERO;
             for value in &buffer[..V::WIDTH] {
                 sum += *value;
-            }
-            for j in full..cols {
-                sum += *values.add(j) * *x.add(j);
             }
             *out.add(i) -= sum;
         }
@@ -1112,7 +1406,25 @@ unsafe fn transpose_8x8_f64(
 #[allow(clippy::missing_safety_doc)]
 pub(crate) trait Kernels: Real {
     unsafe fn product_dense(simd: Simd, p: &Raw<Self>);
+    unsafe fn product_packed(simd: Simd, p: &Raw<Self>);
     unsafe fn product_lanes(simd: Simd, p: &Raw<Self>);
+    unsafe fn complete_squares(simd: Simd, size: usize, matrix: *mut Self, row: usize, factor: Self);
+    unsafe fn scale_rows(
+        simd: Simd,
+        size: (usize, usize),
+        row: usize,
+        weights: *const Self,
+        source: *const Self,
+        target: *mut Self,
+    );
+    unsafe fn add_row_dots(
+        simd: Simd,
+        size: (usize, usize),
+        row: usize,
+        a: *const Self,
+        b: *const Self,
+        out: *mut Self,
+    );
     unsafe fn copy_strips(simd: Simd, strips: Strips, source: *const Self, target: *mut Self);
     unsafe fn add_strips(simd: Simd, strips: Strips, source: *const Self, target: *mut Self);
     unsafe fn subtract_and_halve(simd: Simd, full: *mut Self, half: *mut Self, product: *const Self, len: usize);
@@ -1181,6 +1493,13 @@ macro_rules! kernels_for {
     ($elem:ty, $avx512:ty, $avx2:ty) => {
         impl Kernels for $elem {
             dispatch!(product_dense = product_dense, $elem, $avx512, $avx2, (p: &Raw<$elem>));
+            dispatch!(product_packed = product_packed, $elem, $avx512, $avx2, (p: &Raw<$elem>));
+            dispatch!(complete_squares = complete_squares_lanes, $elem, $avx512, $avx2,
+                (size: usize, matrix: *mut $elem, row: usize, factor: $elem));
+            dispatch!(scale_rows = scale_rows_lanes, $elem, $avx512, $avx2, (size: (usize, usize), row: usize,
+                weights: *const $elem, source: *const $elem, target: *mut $elem));
+            dispatch!(add_row_dots = add_row_dots_lanes, $elem, $avx512, $avx2, (size: (usize, usize), row: usize,
+                a: *const $elem, b: *const $elem, out: *mut $elem));
             dispatch!(product_lanes = product_lanes, $elem, $avx512, $avx2, (p: &Raw<$elem>));
             dispatch!(copy_strips = copy_strips, $elem, $avx512, $avx2,
                 (strips: Strips, source: *const $elem, target: *mut $elem));

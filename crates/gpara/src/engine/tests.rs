@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::factorization::Factorization;
 use super::plan::{Cutting, Plan};
 use super::real::Real;
-use super::simd::{Kernels, Simd};
+use super::simd::{Kernels, Part, Product, Simd, Update};
 use super::stencil::{Reach, StencilMatrix};
 use crate::error::ErrorKind;
 use crate::grid::Grid;
@@ -149,6 +149,109 @@ fn prop_engine_agrees_with_the_dense_inverse() {
     }
 }
 
+/// Rows and columns of A, B and C, and two pairs of random factors: by rows of A or by its columns.
+struct Factors<T> {
+    size: (usize, usize, usize),
+    strides: (usize, usize),
+    pairs: [(Vec<T>, Vec<T>); 2],
+}
+
+impl<T: Real> Factors<T> {
+    fn random((m, n, k): (usize, usize, usize), by_rows: bool) -> Self {
+        let mut stream = SeedTree::new(3).stream("factors");
+        let mut values = |len: usize| (0..len).map(|_| T::from_f64(stream.uniform() - 0.5)).collect::<Vec<T>>();
+        let pairs = [(); 2].map(|()| (values(m * k), values(k * n)));
+        Self { size: (m, n, k), strides: if by_rows { (k, 1) } else { (1, m) }, pairs }
+    }
+
+    /// The sum of the first products.
+    fn plain_sums(&self, num_pairs: usize) -> Vec<f64> {
+        let (m, n, k) = self.size;
+        let mut out = vec![0.0; m * n];
+        for (a, b) in &self.pairs[..num_pairs] {
+            for i in 0..m {
+                for at in 0..k {
+                    let left = a[i * self.strides.0 + at * self.strides.1].to_f64();
+                    let row = &b[at * n..(at + 1) * n];
+                    out[i * n..(i + 1) * n].iter_mut().zip(row).for_each(|(out, right)| *out += left * right.to_f64());
+                }
+            }
+        }
+        out
+    }
+}
+
+fn check_products<T: Kernels>(size: (usize, usize, usize), tolerance: f64) {
+    let (m, n, k) = size;
+    for by_rows in [false, true] {
+        let factors = Factors::<T>::random(size, by_rows);
+        let [(a, b), (other_a, other_b)] = &factors.pairs;
+        for num_pairs in [1, 2] {
+            let plain = factors.plain_sums(num_pairs);
+            for (update, part) in [
+                (Update::Set, Part::Full),
+                (Update::SetNegative, Part::Full),
+                (Update::Subtract, Part::Full),
+                (Update::Subtract, Part::Upper),
+            ] {
+                let (sign, start) = match update {
+                    Update::Set => (1.0, 0.0),
+                    Update::SetNegative => (-1.0, 0.0),
+                    Update::Subtract => (-1.0, 0.25),
+                };
+                for simd in Simd::available() {
+                    let mut c = vec![T::from_f64(0.25); m * n];
+                    let (a_row, a_col) = factors.strides;
+                    let and = (num_pairs == 2).then_some((&other_a[..], &other_b[..]));
+                    let (b_row, b_col, c_row) = (n, 1, n);
+                    Product { m, n, k, a, a_row, a_col, b, b_row, b_col, and, c: &mut c, c_row, update, part }
+                        .dense(simd);
+                    for (at, (found, plain)) in c.iter().zip(&plain).enumerate() {
+                        let wanted = part == Part::Full || at % n >= at / n;
+                        let error = (found.to_f64() - start - sign * plain).abs();
+                        assert!(
+                            !wanted || error < tolerance,
+                            "{size:?} {by_rows} {num_pairs} {update:?} {simd:?}: {error}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn dense_products_of_any_size_agree_with_plain_sums() {
+    // In place; copied in one piece; copied in several pieces of each dimension.
+    for size in [(13, 32, 5), (128, 256, 128), (150, 272, 300)] {
+        check_products::<f64>(size, 1e-12);
+        check_products::<f32>(size, 1e-4);
+    }
+}
+
+#[test]
+fn sums_below_the_normal_numbers_are_zero() {
+    for simd in Simd::available() {
+        for (factor, is_zero) in [(1e-15f32, false), (1e-20, true), (1e-25, true)] {
+            let (a, b) = (vec![factor; 3 * 16], vec![factor; 3 * 16]);
+            let mut c = vec![1.0f32; 16];
+            let (m, n, k, a_row, a_col, b_row, b_col, c_row) = (1, 16, 3, 1, 1, 16, 1, 16);
+            let (and, update, part) = (None, Update::Set, Part::Full);
+            let (a, b) = (&a[..], &b[..]);
+            Product { m, n, k, a, a_row, a_col, b, b_row, b_col, and, c: &mut c, c_row, update, part }.dense(simd);
+            let mut lanes = vec![1.0f32; 16];
+            let (n, b_row, c_row) = (1, 1, 1);
+            Product { m, n, k, a, a_row, a_col, b, b_row, b_col, and, c: &mut lanes, c_row, update, part }.lanes(simd);
+            for value in c.into_iter().chain(lanes) {
+                match is_zero {
+                    true => assert_eq!(value, 0.0, "{simd:?} {factor}"),
+                    false => assert!((value / (3.0 * factor * factor) - 1.0).abs() < 1e-6, "{simd:?} {factor} {value}"),
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn indefinite_matrix_is_refused_with_its_node() {
     let grid = Grid::new(20, 20).unwrap();
@@ -241,7 +344,14 @@ fn bench_engine() {
         let parse = |text: String| text.split(',').map(|part| part.parse().unwrap()).collect();
         std::env::var(name).map(parse).unwrap_or(default.to_vec())
     };
-    let scenes = [(128, 128, Reach::One), (192, 256, Reach::One), (128, 128, Reach::Two), (192, 256, Reach::Two)];
+    let scenes = [
+        (128, 128, Reach::One),
+        (192, 256, Reach::One),
+        (128, 128, Reach::Two),
+        (192, 256, Reach::Two),
+        (512, 512, Reach::One),
+        (1024, 1024, Reach::One),
+    ];
     for (rows, cols, reach) in list("ONLY", &[0, 1, 2, 3]).into_iter().map(|scene| scenes[scene]) {
         let grid = Grid::new(rows, cols).unwrap();
         let matrix = timing_matrix(grid, reach);

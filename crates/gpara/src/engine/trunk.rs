@@ -1,21 +1,20 @@
 //! Numeric work on the dense fronts of the separators between blocks.
 
-use super::block::{SolveBuffers, ring_values};
+use super::assembly;
+use super::block::ring_values;
 use super::dissection::{Front, Part, Run};
 use super::front::{self, Dense, Scratch, Size};
 use super::plan::{Place, Places, Plan, Trunk};
 use super::real::{Aligned, padded};
-use super::simd::{self, Kernels, Simd, Update};
-
-/// Subtrees with at least this many pivots are worked on in parallel; smaller ones cost less than the hand-over.
-const PARALLEL_PIVOTS: usize = 256;
+use super::simd::{Kernels, Simd};
+use super::stack::{Blocks, Stack, front_of};
 
 /// What is kept of one front.
 #[derive(Debug)]
 pub(super) struct FrontFactor<T> {
-    size: Size,
-    inverse: Aligned<T>,
-    gain: Aligned<T>,
+    pub(super) size: Size,
+    pub(super) inverse: Aligned<T>,
+    pub(super) gain: Aligned<T>,
     dinverse: Aligned<T>,
     dgain: Aligned<T>,
     pub(super) pivots: Aligned<T>,
@@ -61,96 +60,6 @@ impl<T: Kernels> FrontFactor<T> {
     /// diag(Z) and -diag(dZ) of the pivots.
     pub(super) fn diagonals(&self) -> impl Iterator<Item = (T, T)> + '_ {
         self.variance.iter().copied().zip(self.numerator.iter().copied())
-    }
-}
-
-/// Where the matrices lie that a front leaves for its neighbours in the tree: S on the way up, the blocks of Z on the way
-/// down. They live on a stack, so that the few in use stay in the cache.
-///
-/// A subtree's part starts with the matrices of its own front. Subtrees that may be worked on in parallel lie side by side;
-/// otherwise what the first one leaves is all that the second one spares.
-#[derive(Debug)]
-pub(super) struct Stack {
-    /// Values of the part of each subtree.
-    up: Vec<usize>,
-    down: Vec<usize>,
-    /// Whether the two parts of a front are large enough to be worked on in parallel.
-    parallel: Vec<bool>,
-}
-
-impl Stack {
-    pub(super) fn new(fronts: &[Front]) -> Self {
-        let mut pivots = vec![0; fronts.len()];
-        let mut out =
-            Self { up: vec![0; fronts.len()], down: vec![0; fronts.len()], parallel: vec![false; fronts.len()] };
-        for (at, front) in fronts.iter().enumerate() {
-            let size = Size { pivots: front.pivots.len(), boundary: front.boundary.len() };
-            let children: Vec<usize> = front.parts.iter().filter_map(front_of).collect();
-            pivots[at] = size.pivots + children.iter().map(|&child| pivots[child]).sum::<usize>();
-            let num_large = children.iter().filter(|&&child| pivots[child] >= PARALLEL_PIVOTS).count();
-            out.parallel[at] = num_large == 2;
-            let parts = |part: &[usize]| [0, 1].map(|at| children.get(at).map_or(0, |&child| part[child]));
-            let ([first_up, second_up], [first_down, second_down]) = (parts(&out.up), parts(&out.down));
-            let left = |&child: &usize| {
-                let boundary = fronts[child].boundary.len();
-                Size { pivots: 0, boundary }.outer::<Dense>()
-            };
-            (out.up[at], out.down[at]) = match out.parallel[at] {
-                true => (first_up + second_up, first_down + second_down),
-                false => (first_up.max(children.first().map_or(0, left) + second_up), first_down.max(second_down)),
-            };
-            out.up[at] += size.outer::<Dense>();
-            out.down[at] += Blocks::<f32>::len(size);
-        }
-        out
-    }
-
-    /// Values of the whole.
-    pub(super) fn len(&self) -> usize {
-        self.up.last().copied().max(self.down.last().copied()).unwrap_or(0)
-    }
-}
-
-fn front_of(part: &Part) -> Option<usize> {
-    match *part {
-        Part::Front(child) => Some(child),
-        Part::Block(_) => None,
-    }
-}
-
-/// The blocks of Z and dZ on one front.
-struct Blocks<'a, T> {
-    z22: &'a mut [T],
-    z11: &'a mut [T],
-    z12: &'a mut [T],
-    dz22: &'a mut [T],
-    dz11: &'a mut [T],
-    dz12: &'a mut [T],
-}
-
-impl<'a, T> Blocks<'a, T> {
-    fn len(size: Size) -> usize {
-        2 * (size.outer::<Dense>() + size.square::<Dense>() + size.wide::<Dense>())
-    }
-
-    /// The blocks at the start of a subtree's part of the stack, and the rest of it.
-    fn split(size: Size, stack: &'a mut [T]) -> (Self, &'a mut [T]) {
-        let (outer, square, wide) = (size.outer::<Dense>(), size.square::<Dense>(), size.wide::<Dense>());
-        let (z22, rest) = stack.split_at_mut(outer);
-        let (z11, rest) = rest.split_at_mut(square);
-        let (z12, rest) = rest.split_at_mut(wide);
-        let (dz22, rest) = rest.split_at_mut(outer);
-        let (dz11, rest) = rest.split_at_mut(square);
-        let (dz12, rest) = rest.split_at_mut(wide);
-        (Self { z22, z11, z12, dz22, dz11, dz12 }, rest)
-    }
-
-    fn of_z(&self) -> (&[T], &[T], &[T]) {
-        (self.z11, self.z12, self.z22)
-    }
-
-    fn of_dz(&self) -> (&[T], &[T], &[T]) {
-        (self.dz11, self.dz12, self.dz22)
     }
 }
 
@@ -230,7 +139,7 @@ impl TrunkWork<'_> {
         &self.plan.trunk
     }
 
-    fn fronts(&self) -> &[Front] {
+    pub(super) fn fronts(&self) -> &[Front] {
         &self.trunk().dissection.fronts
     }
 
@@ -298,7 +207,7 @@ impl TrunkWork<'_> {
                 f12.fill(T::ZERO);
                 self.scatter(at, values, size, &mut own.inverse, f12);
                 for (runs, source) in self.parts(front, &parts) {
-                    front::add_to_pivots::<Dense, T>(self.simd, size, runs, source, &mut own.inverse, f12);
+                    assembly::add_to_pivots::<Dense, T>(self.simd, size, runs, source, &mut own.inverse, f12);
                 }
                 let f11 = &mut own.inverse;
                 front::eliminate::<Dense, T>(self.simd, size, f11, outer, &mut own.gain, &mut own.pivots, scratch);
@@ -312,14 +221,14 @@ impl TrunkWork<'_> {
                     *diagonal = weights[pivot as usize];
                 }
                 for (runs, source) in self.parts(front, &parts) {
-                    front::add_to_pivots::<Dense, T>(self.simd, size, runs, source, df11, df12);
+                    assembly::add_to_pivots::<Dense, T>(self.simd, size, runs, source, df11, df12);
                 }
                 let (factor, out) = ((&*own.inverse, &*own.gain), (&mut *own.dinverse, &mut *own.dgain));
                 front::differentiate::<Dense, T>(self.simd, size, factor, outer, out, scratch);
             }
         }
         for (runs, source) in self.parts(front, &parts) {
-            front::add_to_boundary::<Dense, T>(self.simd, size, runs, source, outer);
+            assembly::add_to_boundary::<Dense, T>(self.simd, size, runs, source, outer);
         }
     }
 
@@ -412,7 +321,14 @@ impl TrunkWork<'_> {
         let (simd, size, scratch) = (self.simd, own.size, room.scratch);
         let (blocks, rest) = Blocks::split(size, room.stack);
         if let Some((of_parent, parent)) = parent {
-            front::gather::<Dense, T>(simd, of_parent, &front.runs, parent.of_z(), size.boundary, blocks.z22);
+            assembly::gather::<Dense, T>(
+                simd,
+                of_parent,
+                &front.runs,
+                parent.of_z(),
+                padded(size.boundary),
+                blocks.z22,
+            );
         }
         let factor = (&*own.inverse, &*own.gain);
         let z = (&mut *blocks.z11, &mut *blocks.z12);
@@ -421,7 +337,14 @@ impl TrunkWork<'_> {
         own.variance.iter_mut().zip(diagonal).for_each(|(out, value)| *out = *value);
         if derivative {
             if let Some((of_parent, parent)) = parent {
-                front::gather::<Dense, T>(simd, of_parent, &front.runs, parent.of_dz(), size.boundary, blocks.dz22);
+                assembly::gather::<Dense, T>(
+                    simd,
+                    of_parent,
+                    &front.runs,
+                    parent.of_dz(),
+                    padded(size.boundary),
+                    blocks.dz22,
+                );
             }
             let dfactor = (&*own.dinverse, &*own.dgain);
             let (z, dz) = ((&*blocks.z12, &*blocks.z22), (&mut *blocks.dz11, &mut *blocks.dz12));
@@ -460,80 +383,11 @@ impl TrunkWork<'_> {
         }
     }
 
-    /// The full covariance of a block's ring, whose order is not that of elimination; cells that do not exist stay as they
-    /// are, since the block is not coupled to them.
+    /// The upper triangle of the covariance of a block's ring, whose order is not that of elimination; cells that do not exist
+    /// stay as they are, since the block is not coupled to them.
     fn gather_ring<T: Kernels>(&self, block: usize, size: Size, blocks: (&[T], &[T], &[T]), ring: &mut [T]) {
-        let row = padded(self.ring);
         let runs = &self.trunk().dissection.blocks[block].runs;
-        front::gather_upper::<Dense, T>(self.simd, size, runs, blocks, row, ring);
-        let (l1, l2) = (padded(size.pivots), padded(size.boundary));
-        for (at, rows) in runs.iter().enumerate() {
-            simd::mirror(self.simd, rows.len, &mut ring[rows.start * (row + 1)..], row);
-            for cols in &runs[at + 1..] {
-                let (source, source_row) = match (rows.target < size.pivots, cols.target < size.pivots) {
-                    (true, true) => (&blocks.0[rows.target * l1 + cols.target..], l1),
-                    (true, false) => (&blocks.1[rows.target * l2 + cols.target - size.pivots..], l2),
-                    _ => (&blocks.2[(rows.target - size.pivots) * l2 + cols.target - size.pivots..], l2),
-                };
-                let target = &mut ring[cols.start * row + rows.start..];
-                simd::transpose(self.simd, (rows.len, cols.len), source, source_row, target, row);
-            }
-        }
-    }
-
-    /// The way up of a solve on `x`: one row a right-hand side, `num_nodes` values and a 0 each.
-    pub(super) fn forward<T: Kernels>(&self, factors: &[FrontFactor<T>], x: &mut [T], buffers: &mut SolveBuffers<T>) {
-        let len = x.len() / buffers.count;
-        for (front, factor) in self.fronts().iter().zip(factors) {
-            collect(x, len, &front.pivots, front.pivots.len(), &mut buffers.pivots);
-            if buffers.pivots.iter().all(|&value| value == T::ZERO) {
-                continue;
-            }
-            let row = padded(front.boundary.len());
-            buffers.boundary.resize(row * buffers.count, T::ZERO);
-            self.rows_times(factor.size.boundary, &buffers.pivots, &factor.gain, &mut buffers.boundary, buffers.count);
-            for (x, changes) in x.chunks_mut(len).zip(buffers.boundary.chunks(row.max(1))) {
-                for (&node, change) in front.boundary.iter().zip(changes) {
-                    x[node as usize] -= *change;
-                }
-            }
-        }
-    }
-
-    /// The way down: x1 = P f1 - K x2.
-    pub(super) fn backward<T: Kernels>(&self, factors: &[FrontFactor<T>], x: &mut [T], buffers: &mut SolveBuffers<T>) {
-        let len = x.len() / buffers.count;
-        for (front, factor) in self.fronts().iter().zip(factors).rev() {
-            let Size { pivots, boundary } = factor.size;
-            collect(x, len, &front.pivots, pivots, &mut buffers.pivots);
-            collect(x, len, &front.boundary, padded(boundary), &mut buffers.boundary);
-            buffers.out.resize(padded(pivots) * buffers.count, T::ZERO);
-            self.rows_times(pivots, &buffers.pivots, &factor.inverse, &mut buffers.out, buffers.count);
-            let rows = buffers.boundary.chunks(padded(boundary).max(1)).map(Some).chain(std::iter::repeat(None));
-            for ((x, out), boundary_values) in x.chunks_mut(len).zip(buffers.out.chunks_mut(padded(pivots))).zip(rows) {
-                if let Some(values) = boundary_values {
-                    simd::subtract_dots(
-                        self.simd,
-                        boundary,
-                        &factor.gain,
-                        padded(boundary),
-                        values,
-                        &mut out[..pivots],
-                    );
-                }
-                for (&node, value) in front.pivots.iter().zip(out) {
-                    x[node as usize] = *value;
-                }
-            }
-        }
-    }
-
-    /// `count` rows of values times a matrix of `cols` columns.
-    fn rows_times<T: Kernels>(&self, cols: usize, rows: &[T], matrix: &[T], out: &mut [T], count: usize) {
-        let (m, n, k) = (count, cols, rows.len() / count);
-        let (a, a_row, a_col, b, b_row, b_col) = (rows, k, 1, matrix, padded(cols), 1);
-        let (and, c, c_row, update, part) = (None, out, padded(cols), Update::Set, simd::Part::Full);
-        simd::Product { m, n, k, a, a_row, a_col, b, b_row, b_col, and, c, c_row, update, part }.dense(self.simd);
+        assembly::gather::<Dense, T>(self.simd, size, runs, blocks, padded(self.ring), ring);
     }
 }
 
@@ -543,13 +397,4 @@ struct Below<'a, T> {
     outers: [&'a [T]; 2],
     rings: &'a [T],
     first_block: usize,
-}
-
-/// The values at some nodes, one row of `row` values for each right-hand side of `len` values.
-fn collect<T: Kernels>(x: &[T], len: usize, nodes: &[u32], row: usize, out: &mut Vec<T>) {
-    out.clear();
-    for (at, x) in x.chunks(len).enumerate() {
-        out.extend(nodes.iter().map(|&node| x[node as usize]));
-        out.resize((at + 1) * row, T::ZERO);
-    }
 }

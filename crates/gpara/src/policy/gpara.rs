@@ -6,6 +6,7 @@ use crate::batch::{BatchInput, BatchRule, CarriedMoments, select_batch};
 use crate::belief::BeliefCache;
 use crate::error::{ErrorKind, Result};
 use crate::posterior::{Correction, Posterior};
+use crate::precision::ResidualPrecision;
 use crate::risk::{EnsembleMoments, RiskSettings, RiskWeights};
 use crate::scorer::{AcquisitionState, Scorer, calibrated_score, direct_score, normalized_utility};
 use crate::solve::MeanSolver;
@@ -50,6 +51,17 @@ pub struct Gpara {
     scorer: Box<dyn Scorer>,
     belief: Option<BeliefCache>,
     carried: Option<CarriedMoments>,
+}
+
+/// What [`Gpara`] knows of a state before it chooses.
+struct Assessment {
+    posterior: Posterior,
+    weights: RiskWeights,
+    moments: UtilityMoments,
+    /// The z-scored utility of every candidate.
+    anchor: Vec<f64>,
+    /// Their calibrated scores.
+    scores: Vec<f64>,
 }
 
 impl Gpara {
@@ -122,8 +134,28 @@ impl Gpara {
         utility == UtilityMethod::Exact && batch_rule == BatchRule::ExactSequential && !self.needs_ensemble()
     }
 
+    /// The precision of the belief at this state; `None` without belief.
+    fn believed(&mut self, input: &AcquisitionInput<'_>) -> Result<Option<ResidualPrecision>> {
+        let belief = self.belief.as_mut();
+        belief.map(|belief| Ok(belief.refresh(input.context, input.observations)?.precision.clone())).transpose()
+    }
+
+    /// Everything a choice is made of, from this state alone.
+    fn assess(&self, input: &AcquisitionInput<'_>) -> Result<Assessment> {
+        let (posterior, ensemble) = self.condition(input)?;
+        let weights = self.weights(input, ensemble.as_ref())?;
+        let method = self.settings.utility;
+        let moments = UtilityMoments::compute(&posterior, &weights, input.noise_std, method, input.seeds, input.round)?;
+        let anchor = normalized_utility(&moments.utility, input.candidates);
+        let scores = match self.asks_scorer() {
+            true => self.calibrated(input, (&posterior, ensemble), &weights, &moments, &anchor)?,
+            false => anchor.clone(),
+        };
+        Ok(Assessment { posterior, weights, moments, anchor, scores })
+    }
+
     /// The calibrated score of every candidate.
-    fn scores(
+    fn calibrated(
         &self,
         input: &AcquisitionInput<'_>,
         (posterior, ensemble): (&Posterior, Option<EnsembleMoments>),
@@ -181,10 +213,7 @@ impl Policy for Gpara {
 
     fn select(&mut self, input: &AcquisitionInput<'_>, count: usize) -> Result<Selection> {
         check_count(input, count)?;
-        let believed = match &mut self.belief {
-            Some(belief) => Some(belief.refresh(input.context, input.observations)?.precision.clone()),
-            None => None,
-        };
+        let believed = self.believed(input)?;
         let input = &AcquisitionInput { precision: believed.as_ref().unwrap_or(input.precision), ..*input };
         if self.carries() {
             match self.select_carried(input, count) {
@@ -194,6 +223,13 @@ impl Policy for Gpara {
             }
         }
         self.select_refreshed(input, count)
+    }
+
+    fn scores(&mut self, input: &AcquisitionInput<'_>) -> Result<Vec<f64>> {
+        check_count(input, 1)?;
+        let believed = self.believed(input)?;
+        let input = &AcquisitionInput { precision: believed.as_ref().unwrap_or(input.precision), ..*input };
+        Ok(self.assess(input)?.scores)
     }
 }
 
@@ -213,7 +249,7 @@ impl Gpara {
         let moments = carried.moments();
         let anchor = normalized_utility(&moments.utility, candidates);
         let scores = match self.asks_scorer() {
-            true => self.scores(input, (&self.condition(input)?.0, None), &weights, moments, &anchor)?,
+            true => self.calibrated(input, (&self.condition(input)?.0, None), &weights, moments, &anchor)?,
             false => anchor.clone(),
         };
         let risk = Some(weights.weighted_risk(&moments.variance_estimate));
@@ -226,15 +262,7 @@ impl Gpara {
     /// With moments of this round alone.
     fn select_refreshed(&self, input: &AcquisitionInput<'_>, count: usize) -> Result<Selection> {
         let AcquisitionInput { candidates, noise_std, .. } = *input;
-        let (posterior, ensemble) = self.condition(input)?;
-        let weights = self.weights(input, ensemble.as_ref())?;
-        let method = self.settings.utility;
-        let moments = UtilityMoments::compute(&posterior, &weights, noise_std, method, input.seeds, input.round)?;
-        let anchor = normalized_utility(&moments.utility, candidates);
-        let scores = match self.asks_scorer() {
-            true => self.scores(input, (&posterior, ensemble), &weights, &moments, &anchor)?,
-            false => anchor.clone(),
-        };
+        let Assessment { posterior, weights, moments, anchor, scores } = self.assess(input)?;
         let batch = BatchInput {
             posterior: &posterior,
             weights: &weights,

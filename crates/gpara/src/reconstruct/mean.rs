@@ -14,10 +14,11 @@ use crate::mean::MeanPredictor;
 use crate::observations::Observations;
 use crate::posterior::{Correction, Posterior};
 use crate::prior::PriorEnsemble;
+use crate::solve::SolveInfo;
 use crate::spread::SpreadPredictor;
 use crate::symmetry::{Symmetry, SymmetrySet};
 
-/// Fewest measurements that level and gain of a prediction are fitted to.
+/// Fewest measurements that a level, or level and gain of a prediction, are fitted to.
 const AFFINE_FROM: usize = 16;
 
 /// Where the spread around the mean comes from.
@@ -47,6 +48,10 @@ pub struct MeanSettings {
     /// generalised least squares under the graph (G.4). A prediction that is right keeps b near 0; one of another scale, or of a
     /// network that only half knows, is brought to the measurements before the residual is coupled.
     pub affine: bool,
+    /// Share of the answer that starts from the prediction, above 0, at most 1; the rest is the posterior mean of the graph
+    /// alone, with a level of its own. Below 1 two models that err differently are averaged: it pays where a network knows the
+    /// shapes and blurs the edges that the graph sees. Not used below 16 measurements.
+    pub network_share: f64,
     /// The known value of the cells outside the valid mask.
     pub invalid_value: Option<f64>,
     /// Where the std comes from.
@@ -114,6 +119,32 @@ impl MeanReconstructor {
         Posterior::with_drift(input.precision, input.observations, &drift)
     }
 
+    /// The corrected prediction, averaged with the graph's own posterior mean where the share says so.
+    fn corrected(
+        &self,
+        input: &ReconstructionInput<'_>,
+        posterior: &Posterior,
+        prediction: &[f64],
+    ) -> Result<(Vec<f64>, Vec<SolveInfo>)> {
+        let MeanSettings { network_share: share, correction, .. } = self.settings;
+        if !(share > 0.0 && share <= 1.0) {
+            return Err(MeanError::Share { share }.into());
+        }
+        let (mut mean, mut infos) = correction.refine(posterior, prediction)?;
+        if share < 1.0 && input.observations.len() >= AFFINE_FROM {
+            let grid = input.context.grid();
+            let level = Drift::flat(grid, vec![vec![1.0; grid.num_nodes()]])?;
+            let alone = Posterior::with_drift(input.precision, input.observations, &level)?;
+            let (field, more) = correction.refine(&alone, &vec![0.0; grid.num_nodes()])?;
+            let valid = input.context.valid().as_slice();
+            for ((mean, value), _) in mean.iter_mut().zip(field).zip(valid).filter(|(_, valid)| **valid) {
+                *mean = share * *mean + (1.0 - share) * value;
+            }
+            infos.extend(more);
+        }
+        Ok((mean, infos))
+    }
+
     /// The std, and the samples it was taken from if there are any.
     fn spread(
         &self,
@@ -169,7 +200,7 @@ impl Reconstructor for MeanReconstructor {
     fn reconstruct(&self, input: &ReconstructionInput<'_>) -> Result<Reconstruction> {
         let (prediction, mut network_calls) = self.predict(input)?;
         let posterior = self.posterior(input, &prediction)?;
-        let (mean, infos) = self.settings.correction.refine(&posterior, &prediction)?;
+        let (mean, infos) = self.corrected(input, &posterior, &prediction)?;
         let (std, samples) = self.spread(input, &posterior, &mean)?;
         network_calls += u64::from(self.settings.std == StdSource::Network);
         Ok(Reconstruction { mean, std: Some(std), samples, network_calls, worst_solve: worst_solve(infos) })
@@ -182,6 +213,8 @@ enum MeanError {
     Length { predictor: String, found: usize, grid: Grid },
     #[error("mean network `{predictor}` returned {value} at node {node}")]
     NonFinite { predictor: String, value: f64, node: usize },
+    #[error("network share {share} is not allowed: above 0, at most 1")]
+    Share { share: f64 },
     #[error("posterior std scale {scale} must be a finite number > 0")]
     Scale { scale: f64 },
     #[error("the std is to come from an ensemble and none is given")]
@@ -195,7 +228,7 @@ impl ErrorDetail for MeanError {
         match self {
             Self::Length { .. } => ErrorKind::ShapeMismatch,
             Self::NonFinite { .. } => ErrorKind::NonFinite,
-            Self::Scale { .. } | Self::NoEnsemble | Self::NoSpread => ErrorKind::InvalidInput,
+            Self::Scale { .. } | Self::Share { .. } | Self::NoEnsemble | Self::NoSpread => ErrorKind::InvalidInput,
         }
     }
 
