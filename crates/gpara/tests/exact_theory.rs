@@ -116,7 +116,7 @@ fn settings_of_the_second_order_are_checked() {
         (0.0, 1.0, 0.0),
         (0.0, 0.0, 1.0),
         (-0.1, 1.0, 1.0),
-        (0.1, 1.0, -0.1),
+        (0.0, 1.0, -0.1),
         (0.1, -1.0, 1.0),
         (f64::NAN, 1.0, 1.0),
         (0.1, 1.0, f64::INFINITY),
@@ -124,7 +124,8 @@ fn settings_of_the_second_order_are_checked() {
         assert_eq!(refused(tau, lambda, kappa_squared), ErrorKind::InvalidInput, "{tau} {lambda} {kappa_squared}");
     }
     ResidualPrecision::second_order(graph.clone(), 0.1, 1.0, 0.0).unwrap();
-    ResidualPrecision::second_order(graph, 0.0, 1.0, 0.1).unwrap();
+    ResidualPrecision::second_order(graph.clone(), 0.0, 1.0, 0.1).unwrap();
+    ResidualPrecision::second_order(graph, 0.1, 1.0, -0.1).unwrap();
 }
 
 #[test]

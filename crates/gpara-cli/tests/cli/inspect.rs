@@ -68,7 +68,7 @@ fn points_with_a_header_of_their_own_are_told_how_to_be_read() {
     let run = gpara(folder.path(), "inspect mine.csv");
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("no column `value`") && run.stderr.contains("--column value=NAME"), "{}", run.stderr);
-    let made = gpara(folder.path(), "new S.gpara --grid 9x9 --sigma 2").success();
+    let made = gpara(folder.path(), "new S.gpara --grid 9x9 --sigma 2 --budget 9").success();
     assert!(made.stderr.contains("noise of 2 unless"), "{}", made.stderr);
     gpara(folder.path(), "tell S.gpara mine.csv --column value=rssi").success();
     gpara(folder.path(), "ask S.gpara -n 1").success();
