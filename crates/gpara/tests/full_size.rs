@@ -76,8 +76,12 @@ fn parity_32_bits_agree_with_64_where_they_are_chosen() {
     let prediction = vec![0.25; num_nodes];
     let mean = |posterior: &Posterior| posterior.mean_correction(&prediction, MeanSolver::Exact).unwrap();
     let ((mean, info), (expected, _)) = (mean(&single), mean(&double));
-    assert!(difference(&mean, &expected) < 1e-8, "{:e}", difference(&mean, &expected));
-    assert!(info.rel_residual < 1e-8, "{info:?}");
+    // The mean is refined only where its residual asks for it, other solves always.
+    assert!(difference(&mean, &expected) < 1e-6, "{:e}", difference(&mean, &expected));
+    assert!(info.rel_residual < 1e-5, "{info:?}");
+    let solve = |posterior: &Posterior| posterior.solve(&prediction).unwrap();
+    let (solution, expected) = (solve(&single), solve(&double));
+    assert!(difference(&solution, &expected) < 1e-8, "{:e}", difference(&solution, &expected));
     assert_eq!(single.log_det().unwrap(), double.log_det().unwrap(), "determinants are in 64 bits");
 }
 
