@@ -156,55 +156,40 @@ impl<S: ModelSource> CachedSource<S> {
     }
 }
 
+/// What is known under the name, or what `load` gives, kept from then on; a failure is not kept.
+fn loaded_once<T: Clone>(
+    known: &Mutex<HashMap<String, T>>,
+    name: &str,
+    load: impl FnOnce() -> Outcome<T>,
+) -> Outcome<T> {
+    let mut known = known.lock().expect("loading does not panic");
+    if let Some(found) = known.get(name) {
+        return Ok(found.clone());
+    }
+    let found = load()?;
+    known.insert(name.to_owned(), found.clone());
+    Ok(found)
+}
+
 impl<S: ModelSource> ModelSource for CachedSource<S> {
     fn prior(&self, name: &str, task: &str) -> Outcome<SourcedPrior> {
-        let mut known = self.priors.lock().expect("loading does not panic");
-        if let Some(prior) = known.get(name) {
-            return Ok(prior.clone());
-        }
-        let prior = self.source.prior(name, task)?;
-        known.insert(name.to_owned(), prior.clone());
-        Ok(prior)
+        loaded_once(&self.priors, name, || self.source.prior(name, task))
     }
 
     fn mean(&self, name: &str, task: &str) -> Outcome<Arc<dyn MeanPredictor>> {
-        let mut known = self.means.lock().expect("loading does not panic");
-        if let Some(mean) = known.get(name) {
-            return Ok(Arc::clone(mean));
-        }
-        let mean = self.source.mean(name, task)?;
-        known.insert(name.to_owned(), Arc::clone(&mean));
-        Ok(mean)
+        loaded_once(&self.means, name, || self.source.mean(name, task))
     }
 
     fn spread(&self, name: &str, task: &str) -> Outcome<Arc<dyn SpreadPredictor>> {
-        let mut known = self.spreads.lock().expect("loading does not panic");
-        if let Some(spread) = known.get(name) {
-            return Ok(Arc::clone(spread));
-        }
-        let spread = self.source.spread(name, task)?;
-        known.insert(name.to_owned(), Arc::clone(&spread));
-        Ok(spread)
+        loaded_once(&self.spreads, name, || self.source.spread(name, task))
     }
 
     fn graph(&self, name: &str, task: &str) -> Outcome<Arc<dyn GraphPredictor>> {
-        let mut known = self.graphs.lock().expect("loading does not panic");
-        if let Some(graph) = known.get(name) {
-            return Ok(Arc::clone(graph));
-        }
-        let graph = self.source.graph(name, task)?;
-        known.insert(name.to_owned(), Arc::clone(&graph));
-        Ok(graph)
+        loaded_once(&self.graphs, name, || self.source.graph(name, task))
     }
 
     fn scorer(&self, name: &str, task: &str) -> Outcome<Arc<dyn Scorer>> {
-        let mut known = self.scorers.lock().expect("loading does not panic");
-        if let Some(scorer) = known.get(name) {
-            return Ok(Arc::clone(scorer));
-        }
-        let scorer = self.source.scorer(name, task)?;
-        known.insert(name.to_owned(), Arc::clone(&scorer));
-        Ok(scorer)
+        loaded_once(&self.scorers, name, || self.source.scorer(name, task))
     }
 
     fn fingerprint(&self, name: &str) -> Outcome<String> {
