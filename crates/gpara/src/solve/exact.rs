@@ -243,8 +243,11 @@ impl ExactSolver {
             for (row, (rhs, x)) in rhs.chunks(diagonal.len()).zip(out.chunks_mut(diagonal.len())).enumerate() {
                 matrix.residual(x, rhs, residual);
                 if self.single.is_some() && !stiff.is_empty() {
-                    stiff.iter().for_each(|&node| x[node] += residual[node] / diagonal[node]);
-                    matrix.residual(x, rhs, residual);
+                    for &node in stiff {
+                        let change = residual[node] / diagonal[node];
+                        x[node] += change;
+                        matrix.subtract_column(node, change, residual);
+                    }
                 }
                 if !accepts(row, residual) && self.single.is_some() {
                     self.solve_into(residual, change);
