@@ -9,9 +9,9 @@ mod exact;
 mod jacobi;
 mod multigrid;
 mod pcg;
-mod real;
 mod stencil;
 
+pub(crate) use crate::engine::Real;
 pub(crate) use arenas::Arenas;
 pub use arithmetic::Arithmetic;
 pub(crate) use arithmetic::{Choice, MEASURED_TOLERANCE, SINGLE_TOLERANCE, in_range_of_single, single_error};
@@ -21,7 +21,6 @@ pub(crate) use exact::{ExactSolver, SharedMatrix};
 pub(crate) use jacobi::jacobi;
 pub(crate) use multigrid::Multigrid;
 pub(crate) use pcg::{Diagonal, Stopping, StoppingNorm, measure, pcg};
-pub(crate) use real::Real;
 pub(crate) use stencil::Stencil;
 #[cfg(test)]
 pub(crate) use stencil::tests::random_matrix;
