@@ -218,6 +218,7 @@ impl Method for FittedMethod {
             outliers,
             parameters,
             interval_factors: fit.interval_factors,
+            interval_references: fit.interval_references,
             believed: None,
         })
     }
