@@ -141,7 +141,7 @@ fn check(num_squares: usize, log_distance: bool, most_excess: f64) {
 
 #[test]
 fn streets_of_two_squares_are_about_as_good_as_ordinary_kriging() {
-    check(2, false, 1.02);
+    check(2, false, 1.03);
 }
 
 #[test]
