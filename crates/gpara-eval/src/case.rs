@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use gpara::{ErrorDetail, ErrorKind, Result};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error as ThisError;
 
@@ -32,8 +32,14 @@ pub struct Case {
     pub weights: BTreeMap<String, String>,
     /// Hash of the measured nodes.
     pub points: String,
-    /// The numbers, by name.
+    /// The numbers, by name. One that JSON cannot hold is left out: it is written and read as `null`.
+    #[serde(deserialize_with = "finite_values")]
     pub values: BTreeMap<String, f64>,
+}
+
+fn finite_values<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<BTreeMap<String, f64>, D::Error> {
+    let values = BTreeMap::<String, Option<f64>>::deserialize(from)?;
+    Ok(values.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
 }
 
 impl Case {
@@ -135,6 +141,16 @@ mod tests {
         let found = read_cases(&path).unwrap();
         assert_eq!(found[0].values, BTreeMap::from([("rmse".to_owned(), 0.12346)]));
         assert_eq!(found[0].key(), full.key());
+    }
+
+    #[test]
+    fn number_that_json_cannot_hold_does_not_spoil_the_file() {
+        let mut odd = case("m", "s", "rmse", 1.0);
+        odd.values.insert("standardized_error".into(), f64::INFINITY);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.jsonl");
+        std::fs::write(&path, odd.line()).unwrap();
+        assert_eq!(read_cases(&path).unwrap(), [case("m", "s", "rmse", 1.0)]);
     }
 
     #[test]

@@ -64,7 +64,10 @@ pub(crate) fn score(
             unobserved.iter().map(|&node| (mean[node] - truth[node]) / std[node].max(f64::MIN_POSITIVE)).collect();
         let count = ratios.len() as f64;
         let root_mean_square = (ratios.iter().map(|ratio| ratio * ratio).sum::<f64>() / count).sqrt();
-        values.insert("standardized_error".to_owned(), root_mean_square);
+        // Where every sample is clipped alike the std is 0 and no scale of the std describes the error.
+        if root_mean_square.is_finite() {
+            values.insert("standardized_error".to_owned(), root_mean_square);
+        }
         for (level, half_width) in COVERAGE_LEVELS.iter().zip(intervals) {
             let covered = ratios.iter().filter(|ratio| ratio.abs() <= half_width).count() as f64;
             values.insert(format!("coverage_{:.0}", 100.0 * level), covered / count);

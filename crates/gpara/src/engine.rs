@@ -5,6 +5,7 @@ mod block;
 mod block_solve;
 mod dense_inverse;
 mod dissection;
+mod exchange;
 mod factorization;
 mod front;
 mod leaf;

@@ -106,6 +106,11 @@ impl<T: Kernels> Factorization<T> {
         &self.plan
     }
 
+    /// Whether work is shared between several threads.
+    pub(super) fn is_parallel(&self) -> bool {
+        self.workers.len() > 1
+    }
+
     /// Factorises a matrix of the plan's grid and reach.
     ///
     /// # Errors

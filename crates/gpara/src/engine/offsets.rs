@@ -18,6 +18,8 @@ pub(super) struct Offsets {
     pub(super) down_end: usize,
     pub(super) square_end: usize,
     pub(super) wide_end: usize,
+    /// Positions behind those of the template, where the fields of solves have room for the pivots of a front.
+    pub(super) room: Vec<u32>,
 }
 
 impl Offsets {
@@ -52,7 +54,9 @@ impl Offsets {
             }
         }
         let (square_end, wide_end) = (square[sizes.len()], wide[sizes.len()]);
-        Self { sizes, square, wide, outer, outer_end, down, down_end, square_end, wide_end }
+        let most_pivots = sizes.iter().map(|size| size.pivots).max().unwrap_or(0);
+        let room = (template.num_positions..template.num_positions + most_pivots).map(|at| at as u32).collect();
+        Self { sizes, square, wide, outer, outer_end, down, down_end, square_end, wide_end, room }
     }
 
     fn down_len(size: Size) -> usize {

@@ -5,6 +5,7 @@
 //! the trunk. A block one line shorter than the template has an identity line at the end of the template's last leaf.
 
 use super::dissection::{Dissection, Leaves, Line, Part, Rectangle, in_place_of, ring};
+use super::exchange::Exchange;
 use super::front::{Layout, Size};
 use super::real::LANES;
 use super::stencil::Reach;
@@ -111,6 +112,8 @@ pub(super) struct Batch {
     pub(super) pivot_nodes: Vec<[u32; LANES]>,
     /// For each cell of the ring, its node or `num_nodes`.
     pub(super) ring_nodes: Vec<[u32; LANES]>,
+    /// The other cells, row by row.
+    pub(super) cells: Exchange,
 }
 
 /// The dense fronts of the separators between blocks.
@@ -296,6 +299,7 @@ impl TemplatePairs {
             entries: self.pairs.iter().map(entry).collect(),
             pivot_nodes: self.template.dissection.fronts.iter().flat_map(|front| &front.pivots).map(nodes).collect(),
             ring_nodes: self.template.ring.iter().map(nodes).collect(),
+            cells: Exchange::new(lanes, self.size, self.reach, values.grid),
         }
     }
 }

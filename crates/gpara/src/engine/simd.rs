@@ -352,15 +352,52 @@ pub(crate) fn invert_lanes<T: Kernels>(
     unsafe { T::invert_lanes(simd, size, matrix.as_mut_ptr(), row, pivots.as_mut_ptr(), scratch.as_mut_ptr()) }
 }
 
-/// `out[i] -= sum_j matrix[i][j] x[j]` for a dense matrix.
+/// `out[k][i] -= sum_j matrix[i][j] x[k][j]` for a dense matrix of so many rows and columns and `count` rows of x; rows of `out`
+/// are `rows` long.
 #[track_caller]
-pub(crate) fn subtract_dots<T: Kernels>(simd: Simd, cols: usize, matrix: &[T], row: usize, x: &[T], out: &mut [T]) {
-    if out.is_empty() {
+pub(crate) fn subtract_dots<T: Kernels>(
+    simd: Simd,
+    (rows, cols, count): (usize, usize, usize),
+    (matrix, matrix_row): (&[T], usize),
+    (x, x_row): (&[T], usize),
+    out: &mut [T],
+) {
+    if rows == 0 || count == 0 {
         return;
     }
-    assert!(matrix.len() >= (out.len() - 1) * row + cols && x.len() >= cols);
-    // SAFETY: every index is inside its slice by the assertion; `simd` was detected.
-    unsafe { T::subtract_dots(simd, out.len(), cols, matrix.as_ptr(), row, x.as_ptr(), out.as_mut_ptr()) }
+    assert!(matrix_row >= cols && x_row >= cols && out.len() >= count * rows, "shapes of the dot products");
+    assert!(matrix.len() >= (rows - 1) * matrix_row + cols && x.len() >= (count - 1) * x_row + cols);
+    let (matrix, x) = ((matrix.as_ptr(), matrix_row), (x.as_ptr(), x_row));
+    // SAFETY: every index is inside its slice by the assertions; `simd` was detected.
+    unsafe { T::subtract_dots(simd, (rows, cols, count), matrix, x, out.as_mut_ptr()) }
+}
+
+/// `field[rows[i]] -= sum_k matrix[i][k] field[columns[k]]`, or the sum itself, for 16 matrices side by side with entry (i, k) at
+/// `i * strides.0 + k * strides.1`. A field has `count` vectors at each position; rows and columns have no position in common.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FieldProduct<'a, T> {
+    pub(crate) matrix: &'a [T],
+    pub(crate) strides: (usize, usize),
+    pub(crate) rows: &'a [u32],
+    pub(crate) columns: &'a [u32],
+    pub(crate) count: usize,
+    pub(crate) update: Update,
+}
+
+impl<T: Kernels> FieldProduct<'_, T> {
+    /// Runs the product.
+    #[track_caller]
+    pub(crate) fn run(&self, simd: Simd, field: &mut [T]) {
+        let (Some(last_row), Some(last_column)) = (self.rows.len().checked_sub(1), self.columns.len().checked_sub(1))
+        else {
+            return;
+        };
+        let positions = field.len() / (self.count * LANES);
+        assert!(self.rows.iter().chain(self.columns).all(|&position| (position as usize) < positions));
+        assert!(self.matrix.len() > (last_row * self.strides.0 + last_column * self.strides.1) * LANES + LANES - 1);
+        // SAFETY: positions and entries are inside their slices by the assertions; `simd` was detected.
+        unsafe { T::product_field(simd, self, field.as_mut_ptr()) }
+    }
 }
 
 /// A vector register of `WIDTH` values.
@@ -381,6 +418,24 @@ trait Vector: Copy {
     unsafe fn div(self, other: Self) -> Self;
     /// self + a b.
     unsafe fn plus_product(self, a: Self, b: Self) -> Self;
+    /// The sum of all values.
+    #[inline(always)]
+    unsafe fn sum(self) -> Self::Elem {
+        let mut buffer = [Self::Elem::ZERO; LANES];
+        // SAFETY: the buffer has room for the widest vector.
+        unsafe { self.store(buffer.as_mut_ptr()) };
+        // By halves, so that few additions wait for each other.
+        let mut len = Self::WIDTH;
+        while len > 1 {
+            len /= 2;
+            for at in 0..len {
+                let other = buffer[at + len];
+                buffer[at] += other;
+            }
+        }
+        buffer[0]
+    }
+
     /// The first `count` < WIDTH values, then zeros; what follows them in memory is not touched.
     #[inline(always)]
     unsafe fn load_first(from: *const Self::Elem, count: usize) -> Self {
@@ -906,34 +961,8 @@ unsafe fn lanes_tile<V: Vector, const M: usize, const N: usize>(
     }
 }
 
-/// [`product_lanes`] of one column: as many rows at once as hide the latency of the sums, whose order is the same.
-#[inline(always)]
-unsafe fn lanes_column<V: Vector>(p: &Raw<V::Elem>) {
-    const TALL: usize = 8;
-    let num_tiles = p.m.div_ceil(TALL);
-    for offset in (0..LANES).step_by(V::WIDTH) {
-        for tile in 0..num_tiles {
-            let (i, end) = (tile * p.m / num_tiles, (tile + 1) * p.m / num_tiles);
-            macro_rules! rows {
-                ($($m:literal)*) => {
-                    match end - i {
-                        $($m => lanes_tile::<V, $m, 1>(p, (i, 0), offset),)*
-                        _ => unreachable!("a tile has at most TALL = 8 rows"),
-                    }
-                };
-            }
-            // SAFETY: rows of tiles stay below m.
-            unsafe { rows!(1 2 3 4 5 6 7 8) }
-        }
-    }
-}
-
 #[inline(always)]
 unsafe fn product_lanes<V: Vector>(p: &Raw<V::Elem>) {
-    if p.n == 1 {
-        // SAFETY: as the caller's.
-        unsafe { return lanes_column::<V>(p) }
-    }
     // So many rows of A stay in the first-level cache while all columns of B pass by.
     let rows_at_once = (RESIDENT / (p.k * p.num_factors).max(1)).max(V::TILE);
     let num_groups = p.m.div_ceil(rows_at_once);
@@ -1266,36 +1295,136 @@ unsafe fn invert_lanes_upper<V: Vector>(
     }
 }
 
+/// The dot products of ROWS rows with a part of a row of x, each with a sum of its own.
 #[inline(always)]
-unsafe fn subtract_dots_dense<V: Vector>(
-    rows: usize,
+unsafe fn subtract_dots_tile<V: Vector, const ROWS: usize>(
     cols: usize,
-    matrix: *const V::Elem,
-    row: usize,
+    matrix: (*const V::Elem, usize),
     x: *const V::Elem,
     out: *mut V::Elem,
 ) {
-    // SAFETY: row indices stay below `rows`, columns below `cols`; `buffer` holds one vector.
+    // SAFETY: the caller has ROWS rows of `cols` values, as many values of x, and ROWS results.
     unsafe {
         let bias = V::splat(V::Elem::BIAS);
         let full = cols - cols % V::WIDTH;
-        for i in 0..rows {
-            let values = matrix.add(i * row);
-            let mut sums = bias;
-            for j in (0..full).step_by(V::WIDTH) {
-                sums = sums.plus_product(V::load(values.add(j)), V::load(x.add(j)));
+        let mut sums = [bias; ROWS];
+        for j in (0..full).step_by(V::WIDTH) {
+            let x = V::load(x.add(j));
+            for i in 0..ROWS {
+                sums[i] = sums[i].plus_product(V::load(matrix.0.add(i * matrix.1 + j)), x);
             }
-            if full < cols {
-                let (values, x) = (values.add(full), x.add(full));
-                sums = sums.plus_product(V::load_first(values, cols - full), V::load_first(x, cols - full));
+        }
+        if full < cols {
+            let x = V::load_first(x.add(full), cols - full);
+            for i in 0..ROWS {
+                let values = V::load_first(matrix.0.add(i * matrix.1 + full), cols - full);
+                sums[i] = sums[i].plus_product(values, x);
             }
-            let mut buffer = [V::Elem::ZERO; LANES];
-            sums.sub(bias).store(buffer.as_mut_ptr());
-            let mut sum = V::Elem::ZERO;
-            for value in &buffer[..V::WIDTH] {
-                sum += *value;
+        }
+        for i in 0..ROWS {
+            *out.add(i) -= sums[i].sub(bias).sum();
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn subtract_dots_dense<V: Vector>(
+    (rows, cols, count): (usize, usize, usize),
+    (matrix, matrix_row): (*const V::Elem, usize),
+    (x, x_row): (*const V::Elem, usize),
+    out: *mut V::Elem,
+) {
+    const TALL: usize = 8;
+    let whole = rows - rows % TALL;
+    for i in (0..whole).step_by(TALL) {
+        for k in 0..count {
+            // SAFETY: rows of the matrix stay below `rows`, those of x and of the results below `count`.
+            unsafe {
+                let (own, x, out) = (matrix.add(i * matrix_row), x.add(k * x_row), out.add(k * rows + i));
+                subtract_dots_tile::<V, TALL>(cols, (own, matrix_row), x, out);
             }
-            *out.add(i) -= sum;
+        }
+    }
+    for i in whole..rows {
+        for k in 0..count {
+            // SAFETY: as above.
+            unsafe {
+                let (own, x, out) = (matrix.add(i * matrix_row), x.add(k * x_row), out.add(k * rows + i));
+                subtract_dots_tile::<V, 1>(cols, (own, matrix_row), x, out);
+            }
+        }
+    }
+}
+
+/// M positions and N of their vectors of a [`FieldProduct`].
+#[inline(always)]
+unsafe fn field_tile<V: Vector, const M: usize, const N: usize>(
+    p: &FieldProduct<'_, V::Elem>,
+    field: *mut V::Elem,
+    (i, j): (usize, usize),
+    offset: usize,
+) {
+    // SAFETY: the caller's tile lies inside rows x count, so all indices are inside by the assertions of `run`.
+    unsafe {
+        let bias = V::splat(V::Elem::BIAS);
+        let mut sums = [[bias; N]; M];
+        let vectors = |position: u32| field.add((position as usize * p.count + j) * LANES + offset);
+        let mut matrix = p.matrix.as_ptr().add(i * p.strides.0 * LANES + offset);
+        for &position in p.columns {
+            let from = vectors(position);
+            let mut right = [V::splat(V::Elem::ZERO); N];
+            for n in 0..N {
+                right[n] = V::load(from.add(n * LANES));
+            }
+            for m in 0..M {
+                let left = V::load(matrix.add(m * p.strides.0 * LANES));
+                for n in 0..N {
+                    sums[m][n] = sums[m][n].plus_product(left, right[n]);
+                }
+            }
+            matrix = matrix.wrapping_add(p.strides.1 * LANES);
+        }
+        let (accumulate, negative) = (p.update == Update::Subtract, p.update != Update::Set);
+        for m in 0..M {
+            let to = vectors(*p.rows.get_unchecked(i + m));
+            for n in 0..N {
+                let to = to.add(n * LANES);
+                let start = if accumulate { V::load(to) } else { V::splat(V::Elem::ZERO) };
+                let sum = sums[m][n].sub(bias);
+                let sum = if negative { start.sub(sum) } else { start.add(sum) };
+                sum.store(to);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn product_field<V: Vector>(p: &FieldProduct<'_, V::Elem>, field: *mut V::Elem) {
+    // A single column takes as many rows at once as hide the latency of the sums, whose order is the same.
+    let tall = if p.count == 1 { 8 } else { V::TILE };
+    let (row_tiles, col_tiles) = (p.rows.len().div_ceil(tall), p.count.div_ceil(V::TILE));
+    for offset in (0..LANES).step_by(V::WIDTH) {
+        for row_tile in 0..row_tiles {
+            let (i, i_end) = (row_tile * p.rows.len() / row_tiles, (row_tile + 1) * p.rows.len() / row_tiles);
+            for col_tile in 0..col_tiles {
+                let (j, j_end) = (col_tile * p.count / col_tiles, (col_tile + 1) * p.count / col_tiles);
+                macro_rules! tiles {
+                    ($(($m:literal, $n:literal))*) => {
+                        match (i_end - i, j_end - j) {
+                            $(($m, $n) => field_tile::<V, $m, $n>(p, field, (i, j), offset),)*
+                            _ => unreachable!("a tile has at most TILE <= 5 rows and columns, or at most 8 rows"),
+                        }
+                    };
+                }
+                // SAFETY: rows and columns of tiles stay below their numbers.
+                unsafe {
+                    tiles!((1, 1)(1, 2)(1, 3)(1, 4)(1, 5)(2, 1)(2, 2)(2, 3)(2, 4)(2, 5)(3, 1)(3, 2)(3, 3)(3, 4)(3, 5)(
+                        4, 1
+                    )(4, 2)(4, 3)(4, 4)(4, 5)(5, 1)(5, 2)(5, 3)(5, 4)(5, 5)(6, 1)(7, 1)(
+                        8, 1
+                    ));
+                }
+            }
         }
     }
 }
@@ -1450,13 +1579,12 @@ pub(crate) trait Kernels: Real {
     );
     unsafe fn subtract_dots(
         simd: Simd,
-        rows: usize,
-        cols: usize,
-        matrix: *const Self,
-        row: usize,
-        x: *const Self,
+        size: (usize, usize, usize),
+        matrix: (*const Self, usize),
+        x: (*const Self, usize),
         out: *mut Self,
     );
+    unsafe fn product_field(simd: Simd, p: &FieldProduct<'_, Self>, field: *mut Self);
 }
 
 /// One method: the kernel compiled for each instruction set, and the choice between them.
@@ -1516,8 +1644,10 @@ macro_rules! kernels_for {
                 (size: usize, matrix: *mut $elem, row: usize, pivots: *mut $elem));
             dispatch!(invert_lanes = invert_lanes_upper, $elem, $avx512, $avx2,
                 (size: usize, matrix: *mut $elem, row: usize, pivots: *mut $elem, scratch: *mut $elem));
-            dispatch!(subtract_dots = subtract_dots_dense, $elem, $avx512, $avx2, (rows: usize, cols: usize,
-                matrix: *const $elem, row: usize, x: *const $elem, out: *mut $elem));
+            dispatch!(subtract_dots = subtract_dots_dense, $elem, $avx512, $avx2, (size: (usize, usize, usize),
+                matrix: (*const $elem, usize), x: (*const $elem, usize), out: *mut $elem));
+            dispatch!(product_field = product_field, $elem, $avx512, $avx2,
+                (p: &FieldProduct<'_, $elem>, field: *mut $elem));
         }
     };
 }

@@ -1,18 +1,21 @@
 //! Solves with a factorisation: up the blocks and the separators, and down again.
 
-use super::block_solve::SolveBuffers;
+use rayon::prelude::*;
+
+use super::block::{BlockFactor, BlockWork};
 use super::factorization::{Factorization, trunk_work, works};
 use super::real::LANES;
 use super::simd::Kernels;
+use super::trunk_solve::TrunkBuffers;
 
 /// Buffers of a solve, so that further ones allocate nothing.
 #[derive(Debug, Default)]
 pub(crate) struct SolveScratch<T> {
-    /// One row a right-hand side: `num_nodes` values and a 0.
+    /// One row a right-hand side: `num_nodes` values, of which those of the separators are used, and a 0.
     x: Vec<T>,
-    /// Positions of the template, one vector for each right-hand side, batch after batch.
+    /// What each batch works on, batch after batch.
     fields: Vec<T>,
-    buffers: SolveBuffers<T>,
+    trunk: TrunkBuffers<T>,
 }
 
 impl<T: Kernels> Factorization<T> {
@@ -35,84 +38,101 @@ impl<T: Kernels> Factorization<T> {
         if rhs.is_empty() {
             return;
         }
-        scratch.buffers.count = rhs.len() / num_nodes;
-        scratch.x.clear();
-        for row in rhs.chunks(num_nodes) {
-            scratch.x.extend(row.iter().map(|value| T::from_f64(*value)));
-            scratch.x.push(T::ZERO);
+        let count = rhs.len() / num_nodes;
+        let SolveScratch { x, fields, trunk: buffers } = scratch;
+        let works = works(&self.plan, &self.offsets, self.simd);
+        let len = works(0).field_len(count);
+        x.resize(count * (num_nodes + 1), T::ZERO);
+        fields.resize(len * self.batches.len(), T::ZERO);
+        self.each_field(fields, len, |at, field| works(at).solve_up(&self.batches[at], rhs, field, count));
+        let separators = || self.plan.trunk.dissection.fronts.iter().flat_map(|front| &front.pivots);
+        for (rhs, x) in rhs.chunks(num_nodes).zip(x.chunks_mut(num_nodes + 1)) {
+            separators().for_each(|&node| x[node as usize] = T::from_f64(rhs[node as usize]));
+            x[num_nodes] = T::ZERO;
         }
-        self.solve_up(scratch);
+        for (at, field) in fields.chunks(len).enumerate() {
+            works(at).add_ring(field, x, count);
+        }
         let trunk = trunk_work(&self.plan, &self.trunk_layout, self.simd);
-        trunk.backward(&self.fronts, &mut scratch.x, &mut scratch.buffers);
-        self.solve_down(scratch);
-        for (out, x) in out.chunks_mut(num_nodes).zip(scratch.x.chunks(num_nodes + 1)) {
-            out.iter_mut().zip(x).for_each(|(out, value)| *out = value.to_f64());
+        trunk.forward(&self.fronts, x, count, buffers);
+        trunk.backward(&self.fronts, x, count, buffers);
+        let x = &*x;
+        self.each_field(fields, len, |at, field| works(at).solve_down(&self.batches[at], x, field, count));
+        for (row, (out, x)) in out.chunks_mut(num_nodes).zip(x.chunks(num_nodes + 1)).enumerate() {
+            separators().for_each(|&node| out[node as usize] = x[node as usize].to_f64());
+            for (at, field) in fields.chunks_mut(len).enumerate() {
+                works(at).read_cells(field, row, out, count);
+            }
         }
     }
 
-    fn solve_up(&self, scratch: &mut SolveScratch<T>) {
-        let (template, num_nodes) = (&self.plan.template, self.plan.grid().num_nodes());
-        let works = works(&self.plan, &self.offsets, self.simd);
-        let count = scratch.buffers.count;
-        let len = template.num_positions * count * LANES;
-        scratch.fields.clear();
-        scratch.fields.resize(len * self.batches.len(), T::ZERO);
-        for (at, field) in scratch.fields.chunks_mut(len).enumerate() {
-            let batch = &self.plan.batches[at];
-            let order = template.dissection.fronts.iter().flat_map(|front| &front.pivots);
-            let mut any = false;
-            for (&position, nodes) in order.zip(&batch.pivot_nodes) {
-                let targets = field[position as usize * count * LANES..].chunks_mut(LANES);
-                for (target, x) in targets.zip(scratch.x.chunks(num_nodes + 1)) {
-                    target.iter_mut().zip(nodes).for_each(|(target, &node)| *target = x[node as usize]);
-                    any |= target.iter().any(|&value| value != T::ZERO);
-                }
-            }
-            // The right-hand side of a column of the inverse is 0 in all batches but one.
-            if !any {
-                continue;
-            }
-            works(at).forward(&self.batches[at], field, &mut scratch.buffers);
-            for (&position, nodes) in template.ring.iter().zip(&batch.ring_nodes) {
-                let sources = field[position as usize * count * LANES..].chunks(LANES);
-                for (source, x) in sources.zip(scratch.x.chunks_mut(num_nodes + 1)) {
-                    for (&node, value) in nodes.iter().zip(source) {
-                        if (node as usize) < num_nodes {
-                            x[node as usize] += *value;
-                        }
+    /// Runs `work` on the field of each batch, in parallel if the factorisation is for several threads.
+    fn each_field(&self, fields: &mut [T], len: usize, work: impl Fn(usize, &mut [T]) + Sync) {
+        if self.is_parallel() {
+            fields.par_chunks_mut(len).enumerate().for_each(|(at, field)| work(at, field));
+        } else {
+            fields.chunks_mut(len).enumerate().for_each(|(at, field)| work(at, field));
+        }
+    }
+}
+
+impl BlockWork<'_> {
+    /// Values of the field of a batch for `count` right-hand sides: its vectors, then room to exchange them.
+    fn field_len(&self, count: usize) -> usize {
+        self.field_vectors() * count * LANES + self.batch.cells.room()
+    }
+
+    fn split_field<'a, T>(&self, field: &'a mut [T], count: usize) -> (&'a mut [T], &'a mut [T]) {
+        field.split_at_mut(self.field_vectors() * count * LANES)
+    }
+
+    /// From right-hand sides to what [`forward`](Self::forward) leaves.
+    fn solve_up<T: Kernels>(&self, factor: &BlockFactor<T>, rhs: &[f64], field: &mut [T], count: usize) {
+        let (field, room) = self.split_field(field, count);
+        let mut any = false;
+        for (row, rhs) in rhs.chunks(self.plan.grid().num_nodes()).enumerate() {
+            any |= self.batch.cells.load(self.simd, rhs, room, (&mut *field, row, count));
+        }
+        for &position in &self.template().ring {
+            field[position as usize * count * LANES..][..count * LANES].fill(T::ZERO);
+        }
+        // The right-hand side of a column of the inverse is 0 in all batches but one.
+        if any {
+            self.forward(factor, field, count);
+        }
+    }
+
+    /// Adds what the way up left at the ring to the right-hand sides of the separators.
+    fn add_ring<T: Kernels>(&self, field: &[T], x: &mut [T], count: usize) {
+        let num_nodes = self.plan.grid().num_nodes();
+        for (&position, nodes) in self.template().ring.iter().zip(&self.batch.ring_nodes) {
+            let sources = field[position as usize * count * LANES..].chunks(LANES);
+            for (source, x) in sources.zip(x.chunks_mut(num_nodes + 1)) {
+                for (&node, value) in nodes.iter().zip(source) {
+                    if (node as usize) < num_nodes {
+                        x[node as usize] += *value;
                     }
                 }
             }
         }
-        let trunk = trunk_work(&self.plan, &self.trunk_layout, self.simd);
-        trunk.forward(&self.fronts, &mut scratch.x, &mut scratch.buffers);
     }
 
-    fn solve_down(&self, scratch: &mut SolveScratch<T>) {
-        let (template, num_nodes) = (&self.plan.template, self.plan.grid().num_nodes());
-        let works = works(&self.plan, &self.offsets, self.simd);
-        let count = scratch.buffers.count;
-        let len = template.num_positions * count * LANES;
-        for (at, field) in scratch.fields.chunks_mut(len).enumerate() {
-            let batch = &self.plan.batches[at];
-            for (&position, nodes) in template.ring.iter().zip(&batch.ring_nodes) {
-                let targets = field[position as usize * count * LANES..].chunks_mut(LANES);
-                for (target, x) in targets.zip(scratch.x.chunks(num_nodes + 1)) {
-                    target.iter_mut().zip(nodes).for_each(|(target, &node)| *target = x[node as usize]);
-                }
-            }
-            works(at).backward(&self.batches[at], field, &mut scratch.buffers);
-            let order = template.dissection.fronts.iter().flat_map(|front| &front.pivots);
-            for (&position, nodes) in order.zip(&batch.pivot_nodes) {
-                let sources = field[position as usize * count * LANES..].chunks(LANES);
-                for (source, x) in sources.zip(scratch.x.chunks_mut(num_nodes + 1)) {
-                    for (&node, value) in nodes.iter().zip(source) {
-                        if (node as usize) < num_nodes {
-                            x[node as usize] = *value;
-                        }
-                    }
-                }
+    /// The solution of the blocks from that on the separators.
+    fn solve_down<T: Kernels>(&self, factor: &BlockFactor<T>, x: &[T], field: &mut [T], count: usize) {
+        let num_nodes = self.plan.grid().num_nodes();
+        let (field, _) = self.split_field(field, count);
+        for (&position, nodes) in self.template().ring.iter().zip(&self.batch.ring_nodes) {
+            let targets = field[position as usize * count * LANES..].chunks_mut(LANES);
+            for (target, x) in targets.zip(x.chunks(num_nodes + 1)) {
+                target.iter_mut().zip(nodes).for_each(|(target, &node)| *target = x[node as usize]);
             }
         }
+        self.backward(factor, field, count);
+    }
+
+    /// The cells of the blocks, of one right-hand side.
+    fn read_cells<T: Kernels>(&self, field: &mut [T], row: usize, out: &mut [f64], count: usize) {
+        let (field, room) = self.split_field(field, count);
+        self.batch.cells.store(self.simd, (field, row, count), room, out);
     }
 }

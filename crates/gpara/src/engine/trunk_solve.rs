@@ -1,52 +1,71 @@
 //! Solves with the factors of the separators between blocks.
 
-use super::block_solve::SolveBuffers;
 use super::front::Size;
 use super::real::padded;
 use super::simd::{self, Kernels, Part, Product, Update};
 use super::trunk::{FrontFactor, TrunkWork};
 
+/// The values of one front, one row a right-hand side.
+#[derive(Debug, Default)]
+pub(super) struct TrunkBuffers<T> {
+    pivots: Vec<T>,
+    boundary: Vec<T>,
+    out: Vec<T>,
+}
+
 impl TrunkWork<'_> {
-    /// The way up of a solve on `x`: one row a right-hand side, `num_nodes` values and a 0 each.
-    pub(super) fn forward<T: Kernels>(&self, factors: &[FrontFactor<T>], x: &mut [T], buffers: &mut SolveBuffers<T>) {
-        let len = x.len() / buffers.count;
+    /// The way up of a solve on `x`, one row of `num_nodes` values and a 0 for each of `count` right-hand sides: leaves P f1 at
+    /// the pivots.
+    pub(super) fn forward<T: Kernels>(
+        &self,
+        factors: &[FrontFactor<T>],
+        x: &mut [T],
+        count: usize,
+        buffers: &mut TrunkBuffers<T>,
+    ) {
+        let len = x.len() / count;
         for (front, factor) in self.fronts().iter().zip(factors) {
-            collect(x, len, &front.pivots, front.pivots.len(), &mut buffers.pivots);
+            let Size { pivots, boundary } = factor.size;
+            collect(x, len, &front.pivots, pivots, &mut buffers.pivots);
             if buffers.pivots.iter().all(|&value| value == T::ZERO) {
                 continue;
             }
-            let row = padded(front.boundary.len());
-            buffers.boundary.resize(row * buffers.count, T::ZERO);
-            self.rows_times(factor.size.boundary, &buffers.pivots, &factor.gain, &mut buffers.boundary, buffers.count);
-            for (x, changes) in x.chunks_mut(len).zip(buffers.boundary.chunks(row.max(1))) {
-                for (&node, change) in front.boundary.iter().zip(changes) {
+            let TrunkBuffers { pivots: values, boundary: changes, out } = &mut *buffers;
+            self.rows_times(boundary, values, &factor.gain, changes, count);
+            self.rows_times(pivots, values, &factor.inverse, out, count);
+            for (at, x) in x.chunks_mut(len).enumerate() {
+                for (&node, change) in front.boundary.iter().zip(&changes[at * padded(boundary)..]) {
                     x[node as usize] -= *change;
+                }
+                for (&node, value) in front.pivots.iter().zip(&out[at * padded(pivots)..]) {
+                    x[node as usize] = *value;
                 }
             }
         }
     }
 
     /// The way down: x1 = P f1 - K x2.
-    pub(super) fn backward<T: Kernels>(&self, factors: &[FrontFactor<T>], x: &mut [T], buffers: &mut SolveBuffers<T>) {
-        let len = x.len() / buffers.count;
+    pub(super) fn backward<T: Kernels>(
+        &self,
+        factors: &[FrontFactor<T>],
+        x: &mut [T],
+        count: usize,
+        buffers: &mut TrunkBuffers<T>,
+    ) {
+        let len = x.len() / count;
         for (front, factor) in self.fronts().iter().zip(factors).rev() {
             let Size { pivots, boundary } = factor.size;
-            collect(x, len, &front.pivots, pivots, &mut buffers.pivots);
-            collect(x, len, &front.boundary, padded(boundary), &mut buffers.boundary);
-            buffers.out.resize(padded(pivots) * buffers.count, T::ZERO);
-            self.rows_times(pivots, &buffers.pivots, &factor.inverse, &mut buffers.out, buffers.count);
-            let rows = buffers.boundary.chunks(padded(boundary).max(1)).map(Some).chain(std::iter::repeat(None));
-            for ((x, out), boundary_values) in x.chunks_mut(len).zip(buffers.out.chunks_mut(padded(pivots))).zip(rows) {
-                if let Some(values) = boundary_values {
-                    simd::subtract_dots(
-                        self.simd,
-                        boundary,
-                        &factor.gain,
-                        padded(boundary),
-                        values,
-                        &mut out[..pivots],
-                    );
-                }
+            let row = padded(boundary);
+            collect(x, len, &front.boundary, row, &mut buffers.boundary);
+            collect(x, len, &front.pivots, pivots, &mut buffers.out);
+            simd::subtract_dots(
+                self.simd,
+                (pivots, boundary, count),
+                (&factor.gain, row),
+                (&buffers.boundary, row),
+                &mut buffers.out,
+            );
+            for (x, out) in x.chunks_mut(len).zip(buffers.out.chunks(pivots)) {
                 for (&node, value) in front.pivots.iter().zip(out) {
                     x[node as usize] = *value;
                 }
@@ -55,10 +74,11 @@ impl TrunkWork<'_> {
     }
 
     /// `count` rows of values times a matrix of `cols` columns.
-    fn rows_times<T: Kernels>(&self, cols: usize, rows: &[T], matrix: &[T], out: &mut [T], count: usize) {
+    fn rows_times<T: Kernels>(&self, cols: usize, rows: &[T], matrix: &[T], out: &mut Vec<T>, count: usize) {
+        out.resize(count * padded(cols), T::ZERO);
         let (m, n, k) = (count, cols, rows.len() / count);
         let (a, a_row, a_col, b, b_row, b_col) = (rows, k, 1, matrix, padded(cols), 1);
-        let (and, c, c_row, update, part) = (None, out, padded(cols), Update::Set, Part::Full);
+        let (and, c, c_row, update, part) = (None, &mut out[..], padded(cols), Update::Set, Part::Full);
         Product { m, n, k, a, a_row, a_col, b, b_row, b_col, and, c, c_row, update, part }.dense(self.simd);
     }
 }
