@@ -81,13 +81,19 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether the method is better: the whole interval lies on the better side of 0.
+    /// Whether the method is better: the whole interval lies on the better side of 0. One scene has no interval.
     pub fn is_better(&self) -> bool {
+        if self.difference.count < 2 {
+            return false;
+        }
         if self.smaller_is_better { self.difference.high < 0.0 } else { self.difference.low > 0.0 }
     }
 
-    /// Whether the method is worse: the whole interval lies on the worse side of 0.
+    /// Whether the method is worse: the whole interval lies on the worse side of 0. One scene has no interval.
     pub fn is_worse(&self) -> bool {
+        if self.difference.count < 2 {
+            return false;
+        }
         if self.smaller_is_better { self.difference.low > 0.0 } else { self.difference.high < 0.0 }
     }
 
@@ -170,6 +176,12 @@ pub(crate) mod tests {
             })
             .collect();
         assert_eq!(compare(&cases, "a", "b", "ssim").unwrap().verdict(), "better");
+    }
+
+    #[test]
+    fn one_scene_decides_nothing() {
+        let compared = compare(&[case("a", "s", "rmse", 0.1), case("b", "s", "rmse", 0.8)], "a", "b", "rmse").unwrap();
+        assert_eq!((compared.verdict(), compared.wins), ("no difference", 1));
     }
 
     #[test]

@@ -123,7 +123,9 @@ impl FittedMethod {
         };
         // Weaker edges on the whole mean a shorter range: kappa^2 and lambda take that back on average.
         let lambda = lambda / (stiffness * stiffness);
-        ResidualPrecision::second_order(conductances, tau, lambda, kappa_squared * stiffness)
+        let mut absorption = fit.shape.absorption(grid, fit.covariance.range);
+        absorption.iter_mut().for_each(|outflow| *outflow *= stiffness);
+        ResidualPrecision::second_order_absorbing(conductances, tau, lambda, kappa_squared * stiffness, absorption)
     }
 
     /// What is known of the field before it is fitted.
@@ -179,7 +181,7 @@ impl Method for FittedMethod {
         };
         let guide = self.prior.guide_scale.map_or("none".into(), |scale| scale.to_string());
         let maps = self.prior.maps.as_ref().map_or("none".into(), |maps| format!("{} {}", maps.count, maps.sha256));
-        format!("gaussian, fitted 2, drift {}, robust {robust}, guide {guide}, maps {maps}", drift.join(" "))
+        format!("gaussian, fitted 3, drift {}, robust {robust}, guide {guide}, maps {maps}", drift.join(" "))
     }
 
     fn model(&self, input: &ModelInput<'_>) -> Result<FieldModel> {
@@ -218,6 +220,7 @@ impl Method for FittedMethod {
             outliers,
             parameters,
             interval_factors: fit.interval_factors,
+            interval_references: fit.interval_references,
             believed: None,
         })
     }

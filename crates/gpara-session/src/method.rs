@@ -46,6 +46,8 @@ pub struct FieldModel {
     pub parameters: Vec<Parameter>,
     /// Half widths of the intervals of [`gpara::COVERAGE_LEVELS`] around a prediction, in its standard deviation.
     pub interval_factors: [f64; 3],
+    /// Cells with the standard deviation under which those intervals hold, if that is not the one that is predicted.
+    pub interval_references: Vec<(usize, f64)>,
     /// What networks say of the field, where the method has some that see the measurements.
     pub believed: Option<BelievedField>,
 }
@@ -73,6 +75,7 @@ impl FieldModel {
             outliers: Vec::new(),
             parameters: Vec::new(),
             interval_factors: NORMAL_INTERVALS,
+            interval_references: Vec::new(),
             believed: None,
         }
     }
@@ -100,6 +103,25 @@ impl FieldModel {
         Ok(mean)
     }
 
+    /// The half widths of intervals in the standard deviation that is predicted, so that intervals are on the whole as wide as
+    /// under the one of the references.
+    ///
+    /// # Shapes
+    /// * `predicted` - the standard deviation that is predicted at each of the references
+    pub fn intervals_in(&self, predicted: &[f64]) -> [f64; 3] {
+        // The noise as it was told: that of the model's observations holds the nugget, which both deviations have already.
+        let nugget = self.nugget_std * self.nugget_std;
+        let told = |entry: &gpara::Observation| (entry.noise_std * entry.noise_std - nugget).max(0.0);
+        let noise = median(self.observations.iter().map(told).collect());
+        let log_ratio = |(&(_, reference), predicted): (&(usize, f64), &f64)| {
+            0.5 * ((reference * reference + noise) / (predicted * predicted + noise)).ln()
+        };
+        let ratios: Vec<f64> = self.interval_references.iter().zip(predicted).map(log_ratio).collect();
+        let count = ratios.len();
+        let factor = if count == 0 { 1.0 } else { (ratios.into_iter().sum::<f64>() / count as f64).exp() };
+        self.interval_factors.map(|width| factor * width)
+    }
+
     /// The posterior of the smooth field.
     ///
     /// # Errors
@@ -118,6 +140,12 @@ impl FieldModel {
             None => Posterior::new(&self.precision, observations),
         }
     }
+}
+
+/// The middle of some values; 0 without any.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// What is predicted of the field, normalised.

@@ -46,6 +46,8 @@ struct Shared {
     residual_precision: f64,
     graph_coupling: f64,
     order: PrecisionOrder,
+    /// What K has on its diagonal beside kappa^2 and L_g, if anything.
+    absorption: Option<Vec<f64>>,
     /// The diagonal of Q_g; tau + lambda d_i for the first order.
     diagonal: Vec<f64>,
     coupling: Arc<Coupling>,
@@ -69,7 +71,7 @@ impl ResidualPrecision {
         for (entries, map) in matrix.coupling.iter_mut().zip(conductances.edges()) {
             entries.iter_mut().zip(map).for_each(|(entry, conductance)| *entry = 0.0 - graph_coupling * conductance);
         }
-        Ok(Self::from_parts(conductances, residual_precision, graph_coupling, PrecisionOrder::First, matrix))
+        Ok(Self::from_parts(conductances, residual_precision, graph_coupling, PrecisionOrder::First, None, matrix))
     }
 
     /// The precision `residual_precision * I + graph_coupling * K K` with `K = kappa_squared * I + L` (G.1).
@@ -98,19 +100,56 @@ impl ResidualPrecision {
         graph_coupling: f64,
         kappa_squared: f64,
     ) -> Result<Self> {
-        check_coupling(graph_coupling)?;
-        let of_lone_cell = residual_precision + graph_coupling * kappa_squared * kappa_squared;
-        let definite = kappa_squared >= 0.0 || residual_precision > 0.0;
-        let allowed = residual_precision >= 0.0 && definite && of_lone_cell > 0.0;
-        if !(allowed && of_lone_cell.is_finite() && kappa_squared.is_finite()) {
-            return Err(PrecisionError::SecondOrder { residual_precision, kappa_squared, graph_coupling }.into());
+        check_second_order(residual_precision, graph_coupling, kappa_squared)?;
+        Ok(Self::squared(conductances, residual_precision, graph_coupling, kappa_squared, None))
+    }
+
+    /// [`second_order`](Self::second_order) with `K = kappa_squared * I + L + diag(absorption)`: where the graph ends, the field
+    /// is held as if it went on.
+    ///
+    /// Without it no flux crosses a border, which reflects the field and doubles its variance there. `b kappa` at cells with an
+    /// edge too few lets flux b kappa x out, as that of a field which goes on beyond (a Robin condition).
+    ///
+    /// # Shapes
+    /// * `absorption` - `num_nodes` values >= 0; not used at cells without edges
+    ///
+    /// # Errors
+    /// Those of [`second_order`](Self::second_order); `ShapeMismatch` unless `absorption` has a value a node, `InvalidInput`
+    /// unless each is a finite number >= 0.
+    pub fn second_order_absorbing(
+        conductances: Conductances,
+        residual_precision: f64,
+        graph_coupling: f64,
+        kappa_squared: f64,
+        mut absorption: Vec<f64>,
+    ) -> Result<Self> {
+        check_second_order(residual_precision, graph_coupling, kappa_squared)?;
+        let grid = conductances.grid();
+        if absorption.len() != grid.num_nodes() {
+            return Err(PrecisionError::AbsorptionLength { length: absorption.len(), grid }.into());
         }
-        let mut matrix = shifted_laplacian(&conductances, kappa_squared).squared();
+        if let Some(node) = absorption.iter().position(|value| !(value.is_finite() && *value >= 0.0)) {
+            return Err(PrecisionError::Absorption { node, value: absorption[node] }.into());
+        }
+        // All cells without edges have one precision.
+        let lone = absorption.iter_mut().zip(conductances.degree()).filter(|(_, degree)| *degree == 0.0);
+        lone.for_each(|(absorbed, _)| *absorbed = 0.0);
+        Ok(Self::squared(conductances, residual_precision, graph_coupling, kappa_squared, Some(absorption)))
+    }
+
+    fn squared(
+        conductances: Conductances,
+        residual_precision: f64,
+        graph_coupling: f64,
+        kappa_squared: f64,
+        absorption: Option<Vec<f64>>,
+    ) -> Self {
+        let mut matrix = shifted_laplacian(&conductances, kappa_squared, absorption.as_deref()).squared();
         let entries = matrix.diagonal.iter_mut().chain(matrix.coupling.iter_mut().flatten());
         entries.for_each(|entry| *entry *= graph_coupling);
         matrix.diagonal.iter_mut().for_each(|entry| *entry += residual_precision);
         let order = PrecisionOrder::Second { kappa_squared };
-        Ok(Self::from_parts(conductances, residual_precision, graph_coupling, order, matrix))
+        Self::from_parts(conductances, residual_precision, graph_coupling, order, absorption, matrix)
     }
 
     fn from_parts(
@@ -118,12 +157,21 @@ impl ResidualPrecision {
         residual_precision: f64,
         graph_coupling: f64,
         order: PrecisionOrder,
+        absorption: Option<Vec<f64>>,
         matrix: StencilMatrix,
     ) -> Self {
         let coupling = Arc::new(Coupling::new(&matrix));
         let (diagonal, arenas) = (matrix.diagonal, Arc::default());
-        let shared = Shared { conductances, residual_precision, graph_coupling, order, diagonal, coupling, arenas };
-        Self(Arc::new(shared))
+        Self(Arc::new(Shared {
+            conductances,
+            residual_precision,
+            graph_coupling,
+            order,
+            absorption,
+            diagonal,
+            coupling,
+            arenas,
+        }))
     }
 
     /// The grid of the nodes.
@@ -186,14 +234,17 @@ impl ResidualPrecision {
             PrecisionOrder::First => 0.0,
             PrecisionOrder::Second { kappa_squared } => kappa_squared,
         };
-        shifted_laplacian(&self.0.conductances, shift)
+        shifted_laplacian(&self.0.conductances, shift, self.0.absorption.as_deref())
     }
 }
 
-/// shift * I + L_g.
-fn shifted_laplacian(conductances: &Conductances, shift: f64) -> StencilMatrix {
+/// shift * I + L_g + diag(absorption).
+fn shifted_laplacian(conductances: &Conductances, shift: f64, absorption: Option<&[f64]>) -> StencilMatrix {
     let mut matrix = StencilMatrix::zeros(conductances.grid(), Reach::One);
     matrix.diagonal = conductances.degree().iter().map(|degree| shift + degree).collect();
+    for (entry, absorbed) in matrix.diagonal.iter_mut().zip(absorption.unwrap_or_default()) {
+        *entry += absorbed;
+    }
     for (entries, map) in matrix.coupling.iter_mut().zip(conductances.edges()) {
         entries.iter_mut().zip(map).for_each(|(entry, conductance)| *entry = 0.0 - conductance);
     }
@@ -290,6 +341,17 @@ impl PosteriorPrecision {
     }
 }
 
+fn check_second_order(residual_precision: f64, graph_coupling: f64, kappa_squared: f64) -> Result<()> {
+    check_coupling(graph_coupling)?;
+    let of_lone_cell = residual_precision + graph_coupling * kappa_squared * kappa_squared;
+    let definite = kappa_squared >= 0.0 || residual_precision > 0.0;
+    let allowed = residual_precision >= 0.0 && definite && of_lone_cell > 0.0;
+    if allowed && of_lone_cell.is_finite() && kappa_squared.is_finite() {
+        return Ok(());
+    }
+    Err(PrecisionError::SecondOrder { residual_precision, kappa_squared, graph_coupling }.into())
+}
+
 fn check_coupling(graph_coupling: f64) -> Result<()> {
     if graph_coupling.is_finite() && graph_coupling >= 0.0 {
         return Ok(());
@@ -308,6 +370,10 @@ enum PrecisionError {
          must be finite, tau and lambda >= 0, kappa^2 >= 0 where tau is 0, and tau + lambda kappa^4 > 0"
     )]
     SecondOrder { residual_precision: f64, kappa_squared: f64, graph_coupling: f64 },
+    #[error("absorption of {length} values on a {grid} grid, one a cell is needed")]
+    AbsorptionLength { length: usize, grid: Grid },
+    #[error("absorption {value} at node {node} must be a finite number >= 0")]
+    Absorption { node: usize, value: f64 },
     #[error("observations of a {observations} grid do not fit the {graph} graph")]
     Grid { graph: Grid, observations: Grid },
     #[error("noise standard deviation {noise_std:e} at node {node} is too small, it must be 0 or at least 1e-150")]
@@ -317,7 +383,7 @@ enum PrecisionError {
 impl ErrorDetail for PrecisionError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Grid { .. } => ErrorKind::ShapeMismatch,
+            Self::Grid { .. } | Self::AbsorptionLength { .. } => ErrorKind::ShapeMismatch,
             _ => ErrorKind::InvalidInput,
         }
     }
@@ -370,6 +436,28 @@ mod tests {
         let x: Vec<f64> = (0..20).map(|node| (node as f64 * 1.7).sin()).collect();
         let energy: f64 = precision.apply(&x).iter().zip(&x).map(|(applied, x)| applied * x).sum();
         assert!(energy > 0.25 * x.iter().map(|x| x * x).sum::<f64>(), "{energy}");
+    }
+
+    #[test]
+    fn absorbing_border_holds_the_field_there_and_no_lone_cell() {
+        let grid = Grid::new(3, 4).unwrap();
+        let mut marked = vec![true; 12];
+        marked[0] = false;
+        let valid = ValidMask::new(grid, marked).unwrap();
+        let graph = Conductances::from_logits(&[0.0; 48], &valid).unwrap();
+        let absorption: Vec<f64> = (0..12).map(|node| if node % 4 == 0 { 0.5 } else { 0.0 }).collect();
+        let precision =
+            ResidualPrecision::second_order_absorbing(graph.clone(), 0.25, 2.0, 1.0, absorption.clone()).unwrap();
+        // K 1 = kappa^2 + absorption, and K is symmetric: 1' Q 1 = 12 tau + lambda |K 1|^2.
+        let energy: f64 = precision.apply(&[1.0; 12]).iter().sum();
+        assert!((energy - (12.0 * 0.25 + 2.0 * (10.0 + 2.0 * 1.5 * 1.5))).abs() < 1e-12, "{energy}");
+        assert!((precision.diagonal()[0] - precision.of_lone_cell()).abs() < 1e-12);
+        let kind = |absorption: Vec<f64>| {
+            ResidualPrecision::second_order_absorbing(graph.clone(), 0.25, 2.0, 1.0, absorption).unwrap_err().kind()
+        };
+        assert_eq!(kind(vec![0.0; 11]), ErrorKind::ShapeMismatch);
+        assert_eq!(kind(vec![-1.0; 12]), ErrorKind::InvalidInput);
+        assert_eq!(kind(vec![f64::NAN; 12]), ErrorKind::InvalidInput);
     }
 
     #[test]

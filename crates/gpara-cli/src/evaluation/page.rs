@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gpara_eval::{CSV_HEADER, Case, FailedCase, Method, Pivot, ResultTable, Summary};
+use gpara_eval::{CSV_HEADER, Case, FailedCase, Method, Pivot, PivotConfig, ResultTable, Summary, TableConfig};
 
 use super::config::EvalConfig;
 
@@ -54,14 +54,19 @@ impl Page<'_> {
 
     /// Every row and cell that is ahead of `best` by an error: where the next work is. Empty if `best` was not run.
     fn closing_note(&self) -> String {
-        if !self.cases.iter().any(|case| case.method.split('/').next() == Some(OURS)) {
+        let tables: Vec<&TableConfig> =
+            self.config.tables.iter().filter(|table| table.numbers[0].starts_with("rmse")).collect();
+        let pivots: Vec<&PivotConfig> =
+            self.config.pivots.iter().filter(|config| config.number.starts_with("rmse")).collect();
+        let is_ours = |case: &Case| case.method.split('/').next() == Some(OURS);
+        if (tables.is_empty() && pivots.is_empty()) || !self.cases.iter().any(is_ours) {
             return String::new();
         }
         let mut found = Vec::new();
-        for table in &self.config.tables {
-            found.extend(ResultTable { cases: self.cases, config: table }.ahead_of(OURS));
+        for config in tables {
+            found.extend(ResultTable { cases: self.cases, config }.ahead_of(OURS));
         }
-        for config in self.config.pivots.iter().filter(|config| config.number.starts_with("rmse")) {
+        for config in pivots {
             found.extend(Pivot { cases: self.cases, config }.ahead_of(OURS));
         }
         let mut text = format!("\n## Where `{OURS}` is beaten\n\n");

@@ -37,7 +37,7 @@ fn report_is_one_offline_page_with_every_part() {
         "when it was asked for",
         "8 values from told.csv",
         "prior.drift",
-        "gaussian, fitted 2, drift constant",
+        "gaussian, fitted 3, drift constant",
         "fitted: range",
         "map.npy",
         "target of 2 dB is",

@@ -127,6 +127,11 @@ impl Campaign {
         let square = settings.scale.factor().powi(2);
         let nodes: Vec<usize> = points.iter().map(|point| point.node).collect();
         let std = prediction.std.at(&posterior, &nodes)?;
+        let references: Vec<usize> = model.interval_references.iter().map(|&(node, _)| node).collect();
+        let at_references = match references.is_empty() {
+            true => None,
+            false => prediction.std.at(&posterior, &references)?,
+        };
         let asked = points.iter().enumerate().map(|(at, point)| {
             let (row, col) = grid.row_col(point.node);
             AskedPoint {
@@ -147,7 +152,7 @@ impl Campaign {
             risk: square * risk,
             seconds: started.elapsed().as_secs_f64(),
             route_length,
-            interval_factors: model.interval_factors,
+            interval_factors: model.intervals_in(&at_references.unwrap_or_default()),
             points: asked.collect(),
         };
         let (connection, failure) = (self.file.connection(), self.file.failure("write"));

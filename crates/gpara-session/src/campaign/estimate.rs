@@ -65,6 +65,10 @@ impl Campaign {
         if hard_consistency {
             state.observations.iter().for_each(|entry| mean[entry.node] = scale.value(entry.value));
         }
+        let at_references: Vec<f64> = match &made.std {
+            Some(std) => model.interval_references.iter().map(|&(node, _)| std[node]).collect(),
+            None => Vec::new(),
+        };
         let misfits = state.observations.iter().map(|entry| {
             let (row, col) = grid.row_col(entry.node);
             Misfit { row, col, size: (mean[entry.node] - scale.value(entry.value)).abs() }
@@ -80,7 +84,7 @@ impl Campaign {
             mean,
             std: made.std.as_deref().map(|std| self.spread_in_unit(std)),
             samples,
-            interval_factors: model.interval_factors,
+            interval_factors: model.intervals_in(&at_references),
             num_observed: state.observations.len(),
             largest_misfit,
             parameters: self.parameters_in_unit(&model),

@@ -3,7 +3,7 @@
 use gpara::{Grid, NORMAL_INTERVALS, Observations, ValidMask};
 
 use super::design::Design;
-use super::intervals::interval_factors;
+use super::intervals::{interval_factors, reference_stds};
 use super::is_large;
 use super::likelihood::{Covariance, Likelihood};
 use super::matern::Shape;
@@ -22,6 +22,8 @@ pub(crate) struct Fit {
     pub(crate) coefficients: Vec<f64>,
     /// Half widths of the intervals of [`gpara::COVERAGE_LEVELS`] in predicted standard deviations.
     pub(crate) interval_factors: [f64; 3],
+    /// Cells with the standard deviation under which these intervals hold.
+    pub(crate) interval_references: Vec<(usize, f64)>,
 }
 
 /// Prior of each logarithm: a normal density around the typical value of its scale.
@@ -81,8 +83,11 @@ pub(super) fn fit(
         let likelihood = Likelihood::new(shape, &design, observations, &noise, drift);
         let (covariance, log_posterior) = most_probable(&likelihood, &priors);
         let coefficients = likelihood.coefficients(&covariance);
-        let interval_factors = NORMAL_INTERVALS;
-        (Fit { shape, covariance, coefficients, noise_variance: noise, interval_factors }, log_posterior)
+        let (interval_factors, interval_references) = (NORMAL_INTERVALS, Vec::new());
+        (
+            Fit { shape, covariance, coefficients, noise_variance: noise, interval_factors, interval_references },
+            log_posterior,
+        )
     };
     let (mut fit, log_posterior) = fit_with(Shape::of(grid), told.clone());
     let tells_shapes = observations.len() >= FEWEST_FOR_SHAPE && !is_large(grid);
@@ -99,6 +104,9 @@ pub(super) fn fit(
         }
     }
     fit.interval_factors = interval_factors(observations, valid, &fit, drift.0);
+    if fit.interval_factors != NORMAL_INTERVALS && !is_large(grid) {
+        fit.interval_references = reference_stds(observations, valid, &fit);
+    }
     fit
 }
 

@@ -26,6 +26,9 @@ const NEARER: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.9];
 /// A prediction from fewer others than this is not looked at.
 const FEWEST_NEIGHBORS: usize = 4;
 
+/// Cells at which the standard deviation is kept under which the intervals hold.
+const NUM_REFERENCES: usize = 200;
+
 /// Imagined measurements with the tails of a normal distribution.
 const IMAGINED: f64 = 40.0;
 
@@ -73,6 +76,27 @@ pub(super) fn interval_factors(
     }
     ratios.sort_by(f64::total_cmp);
     between_normal_and(&ratios, num_held)
+}
+
+/// The standard deviation under the fitted covariance, nugget included, at cells spread over those to be predicted.
+///
+/// The factors above hold for it. The grid's own is larger near walls, where its field varies more than in the open.
+pub(super) fn reference_stds(observations: &Observations, valid: &ValidMask, fit: &Fit) -> Vec<(usize, f64)> {
+    let grid = observations.grid();
+    let measured: Vec<usize> = observations.iter().map(|entry| entry.node).collect();
+    let values = vec![0.0; measured.len()];
+    let mut open: Vec<usize> = valid.nodes().filter(|&node| !observations.contains(node)).collect();
+    open.sort_by_key(|&node| (scrambled(node), node));
+    open.truncate(NUM_REFERENCES);
+    let nugget = fit.covariance.nugget_std.powi(2);
+    let std_at = |&node: &usize| {
+        let nodes: Vec<usize> = measured.iter().copied().chain([node]).collect();
+        let at = measured.len();
+        let neighbors = nearest(grid, &nodes, at, 0.0);
+        let (_, variance) = predict(fit, grid, &nodes, &values, &fit.noise_variance, at, &neighbors)?;
+        Some((node, (variance + nugget).sqrt()))
+    };
+    open.par_iter().filter_map(std_at).collect()
 }
 
 /// Quantiles of sorted ratios of error to standard deviation, drawn towards those of a normal distribution.

@@ -32,6 +32,11 @@ pub(crate) struct GridPrecision {
 /// g of a surface: edges along the axes give 1, the two diagonals 2 / sqrt 2.
 const SURFACE_STIFFNESS: f64 = 1.0 + SQRT_2;
 
+/// Where the grid ends, flux leaves as `BORDER_FLUX k` times the field. A reflecting border (0) doubles the variance there, a
+/// larger value lets the field wane. By the expected squared error under Matern 5/2 of ranges 12 and 30 on 48 x 48 cells, the
+/// best parameters are 3.1 % behind the true law at 0, 2.1 % at .3 and .5, 2.3 % at .7, 3.2 % at 1.
+const BORDER_FLUX: f64 = 0.5;
+
 /// Above this range in cells the lattice is as good as a surface.
 const COARSE_RANGE: f64 = 24.0;
 
@@ -87,6 +92,20 @@ impl Shape {
                 GridPrecision { kappa_squared: SMOOTH_COSINE * stiff, lambda, tau }
             }
         }
+    }
+
+    /// What K of a precision absorbs at the cells of a grid's border; nothing on a line.
+    pub(crate) fn absorption(self, grid: gpara::Grid, range: f64) -> Vec<f64> {
+        if self == Self::Line {
+            return vec![0.0; grid.num_nodes()];
+        }
+        let outflow = BORDER_FLUX * SURFACE_STIFFNESS * self.inverse_length(range);
+        let (last_row, last_col) = (grid.rows() - 1, grid.cols() - 1);
+        let open_sides = |node: usize| {
+            let (row, col) = grid.row_col(node);
+            [row == 0, row == last_row, col == 0, col == last_col].into_iter().filter(|open| *open).count()
+        };
+        (0..grid.num_nodes()).map(|node| outflow * open_sides(node) as f64).collect()
     }
 
     /// Variance of a cell of the grid beyond that of the covariance, as a share: the shortest waves are stronger on a
@@ -182,5 +201,24 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn border_that_absorbs_has_about_the_variance_of_the_middle() {
+        let grid = Grid::new(61, 61).unwrap();
+        for shape in [Shape::Surface, Shape::SmoothSurface] {
+            let GridPrecision { kappa_squared, lambda, tau } = shape.precision_of(15.0, 1.0);
+            let deviation = |absorption: Vec<f64>| {
+                let precision =
+                    ResidualPrecision::second_order_absorbing(graph(grid), tau, lambda, kappa_squared, absorption);
+                let posterior = Posterior::new(&precision.unwrap(), &Observations::none(grid)).unwrap();
+                posterior.variances().unwrap()[grid.node(30, 1)] - 1.0
+            };
+            let (reflecting, absorbing) =
+                (deviation(vec![0.0; grid.num_nodes()]), deviation(shape.absorption(grid, 15.0)));
+            assert!(reflecting > 0.7 && absorbing.abs() < 0.35, "{shape:?}: {reflecting} {absorbing}");
+        }
+        let line = Grid::new(1, 9).unwrap();
+        assert_eq!(Shape::Line.absorption(line, 4.0), [0.0; 9]);
     }
 }

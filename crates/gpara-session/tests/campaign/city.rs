@@ -136,13 +136,12 @@ fn check(num_squares: usize, log_distance: bool, most_excess: f64) {
         found.half, found.most
     );
     assert!(session <= most_excess * kriging, "{session} dB against {kriging} dB");
-    // Intervals are somewhat too wide: near walls the grid's field varies more than the covariance they are fitted under.
-    assert!((0.45..=0.62).contains(&found.half) && (0.92..=0.98).contains(&found.most), "{found:?}");
+    assert!((0.45..=0.55).contains(&found.half) && (0.92..=0.97).contains(&found.most), "{found:?}");
 }
 
 #[test]
 fn streets_of_two_squares_are_about_as_good_as_ordinary_kriging() {
-    check(2, false, 1.02);
+    check(2, false, 1.03);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::exit, reason = "a test may panic, and the child of a test may end itself")]
 
 mod child;
+mod damaged;
 mod kill;
 mod no_room;
 mod schema;
