@@ -17,8 +17,11 @@ mod tiled;
 
 use row::Report;
 
+/// Runs the rows of a group.
+type Group = fn(&mut Report);
+
 /// The groups of rows in the order of running, by the name they print; the rows of `growth` are called `tiled`, too.
-const GROUPS: [(&str, fn(&mut Report)); 6] = [
+const GROUPS: [(&str, Group); 6] = [
     ("refresh", refresh::run),
     ("campaign", campaign::run),
     ("second_order", second_order::run),
@@ -49,7 +52,7 @@ fn main() -> std::process::ExitCode {
             return std::process::ExitCode::from(2);
         }
     };
-    let mut report = Report::default();
+    let mut report = Report;
     for (name, run) in GROUPS.iter().filter(|(name, _)| only.is_none_or(|only| only == *name)) {
         eprintln!("{name}");
         run(&mut report);

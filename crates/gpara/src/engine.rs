@@ -23,6 +23,7 @@ mod trunk_solve;
 
 pub(crate) use factorization::Factorization;
 pub(crate) use plan::Plan;
+pub(crate) use real::Real;
 pub(crate) use simd::Kernels;
-pub(crate) use solution::SolveScratch;
+pub(crate) use solution::{RightHandSide, Solution, SolveScratch};
 pub(crate) use stencil::{Reach, StencilMatrix};

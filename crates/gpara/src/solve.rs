@@ -1,6 +1,7 @@
 //! Solvers of A_S m = f: fixed-depth Jacobi as in the paper, Chebyshev, conjugate gradients with the diagonal or a
 //! multigrid cycle as preconditioner, and an exact factorisation.
 
+mod arenas;
 mod arithmetic;
 mod blocks;
 mod chebyshev;
@@ -8,18 +9,18 @@ mod exact;
 mod jacobi;
 mod multigrid;
 mod pcg;
-mod real;
 mod stencil;
 
+pub(crate) use crate::engine::Real;
+pub(crate) use arenas::Arenas;
 pub use arithmetic::Arithmetic;
 pub(crate) use arithmetic::{Choice, MEASURED_TOLERANCE, SINGLE_TOLERANCE, in_range_of_single, single_error};
 pub(crate) use blocks::vectorized;
 pub(crate) use chebyshev::chebyshev;
-pub(crate) use exact::{Arenas, ExactSolver, SharedMatrix};
+pub(crate) use exact::{ExactSolver, SharedMatrix};
 pub(crate) use jacobi::jacobi;
 pub(crate) use multigrid::Multigrid;
 pub(crate) use pcg::{Diagonal, Stopping, StoppingNorm, measure, pcg};
-pub(crate) use real::Real;
 pub(crate) use stencil::Stencil;
 #[cfg(test)]
 pub(crate) use stencil::tests::random_matrix;

@@ -2,8 +2,9 @@
 //! is transposed.
 
 use super::dissection::Rectangle;
-use super::real::{LANES, padded};
+use super::real::LANES;
 use super::simd::{self, Kernels, Simd};
+use super::solution::{RightHandSide, Solution};
 use crate::grid::Grid;
 
 /// The cells of one row of one block.
@@ -39,32 +40,23 @@ impl Exchange {
         Self { rows, cols: size.1, first_position: reach * row_positions + reach, row_positions }
     }
 
-    /// Values that [`load`](Self::load) and [`store`](Self::store) work in.
-    pub(super) fn room(&self) -> usize {
-        LANES * padded(self.cols)
-    }
-
     /// Writes the cells of all blocks, 0 where there is none, for right-hand side `at` of `count`; whether any is not 0.
     pub(super) fn load<T: Kernels>(
         &self,
         simd: Simd,
-        field: &[f64],
-        room: &mut [T],
+        field: RightHandSide<'_>,
         (positions, at, count): (&mut [T], usize, usize),
     ) -> bool {
-        let len = padded(self.cols);
         let mut any = false;
-        for (row, blocks) in self.rows.iter().enumerate() {
-            for (block, out) in blocks.iter().zip(room.chunks_exact_mut(len)) {
-                let values = &field[block.first_node..][..block.num_cells];
-                any |= values.iter().any(|&value| value != 0.0);
-                let (present, absent) = out[..self.cols].split_at_mut(block.num_cells);
-                present.iter_mut().zip(values).for_each(|(out, value)| *out = T::from_f64(*value));
-                absent.fill(T::ZERO);
+        self.for_each_tile(|blocks, cols, vectors| {
+            let mut tile = [T::ZERO; LANES * LANES];
+            for (block, out) in blocks.iter().zip(tile.chunks_exact_mut(LANES)) {
+                field.read(block.first_node, &mut out[..block.num_cells]);
             }
-            let target = &mut positions[self.vectors(row, at, count)..];
-            simd::transpose(simd, (LANES, self.cols), room, len, target, count * LANES);
-        }
+            any |= tile.iter().any(|&value| value != T::ZERO);
+            let target = &mut positions[(vectors * count + at) * LANES..];
+            simd::transpose(simd, (LANES, cols), &tile, LANES, target, count * LANES);
+        });
         any
     }
 
@@ -73,22 +65,30 @@ impl Exchange {
         &self,
         simd: Simd,
         (positions, at, count): (&[T], usize, usize),
-        room: &mut [T],
-        field: &mut [f64],
+        field: &mut Solution<'_>,
     ) {
-        let len = padded(self.cols);
-        for (row, blocks) in self.rows.iter().enumerate() {
-            let source = &positions[self.vectors(row, at, count)..];
-            simd::transpose(simd, (self.cols, LANES), source, count * LANES, room, len);
-            for (block, values) in blocks.iter().zip(room.chunks_exact(len)) {
-                let out = &mut field[block.first_node..][..block.num_cells];
-                out.iter_mut().zip(values).for_each(|(out, value)| *out = value.to_f64());
+        self.for_each_tile(|blocks, cols, vectors| {
+            let mut tile = [T::ZERO; LANES * LANES];
+            let source = &positions[(vectors * count + at) * LANES..];
+            simd::transpose(simd, (cols, LANES), source, count * LANES, &mut tile, LANES);
+            for (block, values) in blocks.iter().zip(tile.chunks_exact(LANES)) {
+                field.write(block.first_node, &values[..block.num_cells]);
             }
-        }
+        });
     }
 
-    /// Where the vectors of a row start.
-    fn vectors(&self, row: usize, at: usize, count: usize) -> usize {
-        ((self.first_position + row * self.row_positions) * count + at) * LANES
+    /// Runs `work` on the next cells of a row of each block, at most [`LANES`] of them, with their number in the template and
+    /// the position of the first.
+    fn for_each_tile(&self, mut work: impl FnMut(&[RowOfBlock; LANES], usize, usize)) {
+        for (row, blocks) in self.rows.iter().enumerate() {
+            for first in (0..self.cols).step_by(LANES) {
+                let cols = (self.cols - first).min(LANES);
+                let tile = blocks.map(|block| RowOfBlock {
+                    first_node: block.first_node + first.min(block.num_cells),
+                    num_cells: block.num_cells.saturating_sub(first).min(cols),
+                });
+                work(&tile, cols, self.first_position + row * self.row_positions + first);
+            }
+        }
     }
 }

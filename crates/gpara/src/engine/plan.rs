@@ -150,7 +150,7 @@ impl Cutting {
     pub(crate) fn for_reach(reach: Reach) -> Self {
         match reach {
             Reach::One => Self { block: 16, leaf: 4 },
-            Reach::Two => Self { block: 14, leaf: 4 },
+            Reach::Two => Self { block: 8, leaf: 3 },
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The two floating-point types of the engine, and flat arrays of them that start on a cache line.
+//! The two floating-point types of the algebra, and flat arrays of them that start on a cache line.
 
 use std::ops::{Add, AddAssign, Deref, DerefMut, Div, Mul, Neg, Sub, SubAssign};
 
@@ -29,6 +29,8 @@ pub(crate) trait Real:
     const ZERO: Self;
     /// 1.
     const ONE: Self;
+    /// Distance from 1 to the next number.
+    const EPSILON: f64;
     /// Where sums of products start; it is taken off at their end. Covariances of cells some hundred steps apart are near the
     /// smallest normal number, and processors take far longer where a product or its sum is below it. A sum
     /// that starts here rounds to this or to a multiple of its last digit, which is a normal number too: what is smaller
@@ -46,6 +48,7 @@ macro_rules! real {
         impl Real for $type {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
+            const EPSILON: f64 = <$type>::EPSILON as f64;
             const BIAS: Self = $bias;
 
             #[inline(always)]

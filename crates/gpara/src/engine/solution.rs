@@ -11,11 +11,56 @@ use super::trunk_solve::TrunkBuffers;
 /// Buffers of a solve, so that further ones allocate nothing.
 #[derive(Debug, Default)]
 pub(crate) struct SolveScratch<T> {
+    count: usize,
     /// One row a right-hand side: `num_nodes` values, of which those of the separators are used, and a 0.
     x: Vec<T>,
     /// What each batch works on, batch after batch.
     fields: Vec<T>,
     trunk: TrunkBuffers<T>,
+}
+
+/// A right-hand side: values, one a node, or their products with weights.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RightHandSide<'a> {
+    pub(crate) values: &'a [f64],
+    pub(crate) weights: Option<&'a [f64]>,
+}
+
+impl RightHandSide<'_> {
+    fn at<T: Kernels>(&self, node: usize) -> T {
+        T::from_f64(self.weights.map_or(self.values[node], |weights| weights[node] * self.values[node]))
+    }
+
+    /// The values of consecutive nodes.
+    pub(super) fn read<T: Kernels>(&self, first: usize, out: &mut [T]) {
+        let values = &self.values[first..][..out.len()];
+        match self.weights {
+            None => out.iter_mut().zip(values).for_each(|(out, value)| *out = T::from_f64(*value)),
+            Some(weights) => {
+                let products = values.iter().zip(&weights[first..]).map(|(value, weight)| weight * value);
+                out.iter_mut().zip(products).for_each(|(out, product)| *out = T::from_f64(product));
+            }
+        }
+    }
+}
+
+/// Where a solution goes, one value a node.
+#[derive(Debug)]
+pub(crate) enum Solution<'a> {
+    /// In the place of what is there.
+    Set(&'a mut [f64]),
+    /// Onto it.
+    Add(&'a mut [f64]),
+}
+
+impl Solution<'_> {
+    /// The values of consecutive nodes.
+    pub(super) fn write<T: Kernels>(&mut self, first: usize, values: &[T]) {
+        match self {
+            Self::Set(out) => out[first..].iter_mut().zip(values).for_each(|(out, value)| *out = value.to_f64()),
+            Self::Add(out) => out[first..].iter_mut().zip(values).for_each(|(out, value)| *out += value.to_f64()),
+        }
+    }
 }
 
 impl<T: Kernels> Factorization<T> {
@@ -35,19 +80,32 @@ impl<T: Kernels> Factorization<T> {
             rhs.len() == out.len() && rhs.len().is_multiple_of(num_nodes),
             "a right-hand side has one value a node"
         );
-        if rhs.is_empty() {
+        let row = |row: usize| RightHandSide { values: &rhs[row * num_nodes..][..num_nodes], weights: None };
+        self.solve_rows(scratch, rhs.len() / num_nodes, row);
+        self.read_rows(scratch, out.chunks_mut(num_nodes).map(Solution::Set));
+    }
+
+    /// Solves for `count` right-hand sides; [`read_rows`](Self::read_rows) takes the solutions out of the buffers.
+    pub(crate) fn solve_rows<'a>(
+        &self,
+        scratch: &mut SolveScratch<T>,
+        count: usize,
+        rhs: impl Fn(usize) -> RightHandSide<'a> + Sync,
+    ) {
+        let num_nodes = self.plan.grid().num_nodes();
+        scratch.count = count;
+        if count == 0 {
             return;
         }
-        let count = rhs.len() / num_nodes;
-        let SolveScratch { x, fields, trunk: buffers } = scratch;
+        let SolveScratch { x, fields, trunk: buffers, .. } = scratch;
         let works = works(&self.plan, &self.offsets, self.simd);
-        let len = works(0).field_len(count);
+        let len = works(0).field_vectors() * count * LANES;
         x.resize(count * (num_nodes + 1), T::ZERO);
         fields.resize(len * self.batches.len(), T::ZERO);
-        self.each_field(fields, len, |at, field| works(at).solve_up(&self.batches[at], rhs, field, count));
-        let separators = || self.plan.trunk.dissection.fronts.iter().flat_map(|front| &front.pivots);
-        for (rhs, x) in rhs.chunks(num_nodes).zip(x.chunks_mut(num_nodes + 1)) {
-            separators().for_each(|&node| x[node as usize] = T::from_f64(rhs[node as usize]));
+        self.each_field(fields, len, |at, field| works(at).solve_up(&self.batches[at], &rhs, field, count));
+        for (row, x) in x.chunks_mut(num_nodes + 1).enumerate() {
+            let rhs = rhs(row);
+            self.separators().for_each(|node| x[node] = rhs.at(node));
             x[num_nodes] = T::ZERO;
         }
         for (at, field) in fields.chunks(len).enumerate() {
@@ -58,12 +116,28 @@ impl<T: Kernels> Factorization<T> {
         trunk.backward(&self.fronts, x, count, buffers);
         let x = &*x;
         self.each_field(fields, len, |at, field| works(at).solve_down(&self.batches[at], x, field, count));
-        for (row, (out, x)) in out.chunks_mut(num_nodes).zip(x.chunks(num_nodes + 1)).enumerate() {
-            separators().for_each(|&node| out[node as usize] = x[node as usize].to_f64());
-            for (at, field) in fields.chunks_mut(len).enumerate() {
-                works(at).read_cells(field, row, out, count);
+    }
+
+    /// The solutions of [`solve_rows`](Self::solve_rows), one after another.
+    pub(crate) fn read_rows<'a>(&self, scratch: &SolveScratch<T>, rows: impl Iterator<Item = Solution<'a>>) {
+        let SolveScratch { count, x, fields, .. } = scratch;
+        let num_nodes = self.plan.grid().num_nodes();
+        let work = |(row, (mut out, x)): (usize, (Solution<'_>, &[T]))| {
+            self.separators().for_each(|node| out.write(node, &x[node..=node]));
+            for (batch, field) in self.plan.batches.iter().zip(fields.chunks(fields.len() / self.batches.len())) {
+                batch.cells.store(self.simd, (field, row, *count), &mut out);
             }
+        };
+        let rows = rows.zip(x.chunks(num_nodes + 1)).enumerate();
+        if self.is_parallel() && *count > 1 {
+            rows.collect::<Vec<_>>().into_par_iter().for_each(work);
+        } else {
+            rows.for_each(work);
         }
+    }
+
+    fn separators(&self) -> impl Iterator<Item = usize> + '_ {
+        self.plan.trunk.dissection.fronts.iter().flat_map(|front| &front.pivots).map(|&node| node as usize)
     }
 
     /// Runs `work` on the field of each batch, in parallel if the factorisation is for several threads.
@@ -77,21 +151,17 @@ impl<T: Kernels> Factorization<T> {
 }
 
 impl BlockWork<'_> {
-    /// Values of the field of a batch for `count` right-hand sides: its vectors, then room to exchange them.
-    fn field_len(&self, count: usize) -> usize {
-        self.field_vectors() * count * LANES + self.batch.cells.room()
-    }
-
-    fn split_field<'a, T>(&self, field: &'a mut [T], count: usize) -> (&'a mut [T], &'a mut [T]) {
-        field.split_at_mut(self.field_vectors() * count * LANES)
-    }
-
     /// From right-hand sides to what [`forward`](Self::forward) leaves.
-    fn solve_up<T: Kernels>(&self, factor: &BlockFactor<T>, rhs: &[f64], field: &mut [T], count: usize) {
-        let (field, room) = self.split_field(field, count);
+    fn solve_up<'a, T: Kernels>(
+        &self,
+        factor: &BlockFactor<T>,
+        rhs: &impl Fn(usize) -> RightHandSide<'a>,
+        field: &mut [T],
+        count: usize,
+    ) {
         let mut any = false;
-        for (row, rhs) in rhs.chunks(self.plan.grid().num_nodes()).enumerate() {
-            any |= self.batch.cells.load(self.simd, rhs, room, (&mut *field, row, count));
+        for row in 0..count {
+            any |= self.batch.cells.load(self.simd, rhs(row), (&mut *field, row, count));
         }
         for &position in &self.template().ring {
             field[position as usize * count * LANES..][..count * LANES].fill(T::ZERO);
@@ -120,7 +190,6 @@ impl BlockWork<'_> {
     /// The solution of the blocks from that on the separators.
     fn solve_down<T: Kernels>(&self, factor: &BlockFactor<T>, x: &[T], field: &mut [T], count: usize) {
         let num_nodes = self.plan.grid().num_nodes();
-        let (field, _) = self.split_field(field, count);
         for (&position, nodes) in self.template().ring.iter().zip(&self.batch.ring_nodes) {
             let targets = field[position as usize * count * LANES..].chunks_mut(LANES);
             for (target, x) in targets.zip(x.chunks(num_nodes + 1)) {
@@ -128,11 +197,5 @@ impl BlockWork<'_> {
             }
         }
         self.backward(factor, field, count);
-    }
-
-    /// The cells of the blocks, of one right-hand side.
-    fn read_cells<T: Kernels>(&self, field: &mut [T], row: usize, out: &mut [f64], count: usize) {
-        let (field, room) = self.split_field(field, count);
-        self.batch.cells.store(self.simd, (field, row, count), room, out);
     }
 }

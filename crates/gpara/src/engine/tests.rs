@@ -301,7 +301,9 @@ fn results_have_the_same_bits_for_any_number_of_threads() {
             factorization.factor(matrix.view()).unwrap();
             let (mut variance, mut numerator) = (vec![0.0; grid.num_nodes()], vec![0.0; grid.num_nodes()]);
             factorization.variances_and_numerators(&weights, &mut variance, &mut numerator);
-            (variance, numerator)
+            let (rhs, mut solutions) = ([&weights[..], &variance].concat(), vec![0.0; 2 * grid.num_nodes()]);
+            factorization.solve_with(&mut super::SolveScratch::default(), &rhs, &mut solutions);
+            (variance, numerator, solutions)
         })
     };
     let single = run(1);
@@ -330,20 +332,41 @@ fn timing_matrix(grid: Grid, reach: Reach) -> StencilMatrix {
     matrix
 }
 
+/// A list of numbers from the environment.
+fn listed(name: &str, default: &[usize]) -> Vec<usize> {
+    let parse = |text: String| text.split(',').map(|part| part.parse().unwrap()).collect();
+    std::env::var(name).map(parse).unwrap_or(default.to_vec())
+}
+
+/// Least and median milliseconds of a factorisation, of one with d and n, and of one right-hand side.
+fn time_engine<T: Kernels>(plan: &Arc<Plan>, matrix: &StencilMatrix, repeats: usize) -> [(f64, f64); 3] {
+    use std::time::Instant;
+    let mut factorization = Factorization::<T>::new(Arc::clone(plan));
+    let weights = vec![1.0; matrix.grid().num_nodes()];
+    let (mut variance, mut numerator) = (weights.clone(), weights.clone());
+    let mut times = [Vec::new(), Vec::new(), Vec::new()];
+    let mut scratch = super::SolveScratch::default();
+    for _ in 0..repeats {
+        let milliseconds = |start: Instant| start.elapsed().as_secs_f64() * 1e3;
+        let start = Instant::now();
+        factorization.factor(matrix.view()).unwrap();
+        times[0].push(milliseconds(start));
+        factorization.variances_and_numerators(&weights, &mut variance, &mut numerator);
+        times[1].push(milliseconds(start));
+        let start = Instant::now();
+        factorization.solve_with(&mut scratch, &weights, &mut variance);
+        times[2].push(milliseconds(start));
+    }
+    times.map(|mut times| {
+        times.sort_by(f64::total_cmp);
+        (times[0], times[times.len() / 2])
+    })
+}
+
 #[test]
 #[ignore = "timing, run in release"]
 fn bench_engine() {
-    use std::time::Instant;
-    let median = |mut times: Vec<f64>| {
-        times.sort_by(f64::total_cmp);
-        (times[0], times[times.len() / 2])
-    };
-    let threads: usize = std::env::var("THREADS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    let list = |name: &str, default: &[usize]| -> Vec<usize> {
-        let parse = |text: String| text.split(',').map(|part| part.parse().unwrap()).collect();
-        std::env::var(name).map(parse).unwrap_or(default.to_vec())
-    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(listed("THREADS", &[1])[0]).build().unwrap();
     let scenes = [
         (128, 128, Reach::One),
         (192, 256, Reach::One),
@@ -352,37 +375,22 @@ fn bench_engine() {
         (512, 512, Reach::One),
         (1024, 1024, Reach::One),
     ];
-    for (rows, cols, reach) in list("ONLY", &[0, 1, 2, 3]).into_iter().map(|scene| scenes[scene]) {
+    for (rows, cols, reach) in listed("ONLY", &[0, 1, 2, 3]).into_iter().map(|scene| scenes[scene]) {
         let grid = Grid::new(rows, cols).unwrap();
         let matrix = timing_matrix(grid, reach);
-        let blocks = list("BLOCKS", if reach == Reach::One { &[7, 15, 31] } else { &[6, 14, 30] });
-        for (block, leaf) in
-            blocks.into_iter().flat_map(|block| list("LEAVES", &[3]).into_iter().map(move |leaf| (block, leaf)))
-        {
-            pool.install(|| {
-                let start = Instant::now();
+        let Cutting { block, leaf } = Cutting::for_reach(reach);
+        for block in listed("BLOCKS", &[block]) {
+            for leaf in listed("LEAVES", &[leaf]) {
                 let plan = Arc::new(Plan::with_cutting(grid, reach, Cutting { block, leaf }));
-                let planned = start.elapsed().as_secs_f64();
-                let mut factorization = Factorization::<f32>::new(Arc::clone(&plan));
-                let weights = vec![1.0; grid.num_nodes()];
-                let (mut variance, mut numerator) = (weights.clone(), weights.clone());
-                let (mut up, mut both, mut solve) = (Vec::new(), Vec::new(), Vec::new());
-                let mut scratch = super::SolveScratch::default();
-                for _ in 0..list("REPEATS", &[15])[0] {
-                    let start = Instant::now();
-                    factorization.factor(matrix.view()).unwrap();
-                    up.push(start.elapsed().as_secs_f64() * 1e3);
-                    factorization.variances_and_numerators(&weights, &mut variance, &mut numerator);
-                    both.push(start.elapsed().as_secs_f64() * 1e3);
-                    let start = Instant::now();
-                    factorization.solve_with(&mut scratch, &weights, &mut variance);
-                    solve.push(start.elapsed().as_secs_f64() * 1e3);
+                for bits in listed("BITS", &[32]) {
+                    let time = if bits == 32 { time_engine::<f32> } else { time_engine::<f64> };
+                    let [up, both, solve] = pool.install(|| time(&plan, &matrix, listed("REPEATS", &[15])[0]));
+                    println!(
+                        "{rows}x{cols} {reach:?} f{bits} block {block} leaf {leaf}: factor {up:.2?} d and n {both:.2?} solve \
+                         {solve:.3?} ms (least, median)"
+                    );
                 }
-                println!(
-                    "{rows}x{cols} {reach:?} block {block} leaf {leaf}: factor {:.2?} d and n {:.2?} solve {:.3?} ms (least, median); plan {:.1} ms",
-                    median(up), median(both), median(solve), planned * 1e3
-                );
-            });
+            }
         }
     }
 }

@@ -1,98 +1,16 @@
 //! The exact factorisation of a precision behind a shared reference, in the arithmetic that is exact enough.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use super::arenas::{Arenas, read};
 use super::arithmetic::{Arithmetic, Choice, MEASURED_TOLERANCE, in_range_of_single};
 use super::stencil::Stencil;
-use crate::engine::{Factorization, Kernels, Plan, SolveScratch, StencilMatrix};
+use crate::engine::{Factorization, RightHandSide, Solution, SolveScratch, StencilMatrix};
 use crate::error::Result;
-use crate::memory::check_memory;
 use crate::precision::Coupling;
-
-/// The elimination plan of one grid, and the arenas of factorisations and solves that nobody holds any more.
-#[derive(Debug, Default)]
-pub(crate) struct Arenas {
-    plan: OnceLock<Arc<Plan>>,
-    single: Pool<f32>,
-    double: Pool<f64>,
-    /// Right-hand sides and residuals, so that further solves take no memory from the system.
-    fields: Mutex<Vec<Vec<f64>>>,
-}
-
-impl Arenas {
-    /// Runs `work` on so many values of whatever an earlier one left.
-    fn with_field<R>(&self, values: usize, work: impl FnOnce(&mut [f64]) -> R) -> R {
-        let mut field = take(&self.fields).unwrap_or_default();
-        if field.len() < values {
-            field.resize(values, 0.0);
-        }
-        let result = work(&mut field[..values]);
-        give_back(&self.fields, field);
-        result
-    }
-}
-
-#[derive(Debug)]
-struct Pool<T> {
-    factorizations: Mutex<Vec<Factorization<T>>>,
-    scratch: Mutex<Vec<SolveScratch<T>>>,
-}
-
-impl<T> Default for Pool<T> {
-    fn default() -> Self {
-        Self { factorizations: Mutex::default(), scratch: Mutex::default() }
-    }
-}
-
-impl<T: Kernels> Pool<T> {
-    /// Factorises in arenas in use before, if there are any; new ones are refused where there is no memory for them.
-    fn factor(
-        &self,
-        plan: &OnceLock<Arc<Plan>>,
-        matrix: Stencil<'_, f64>,
-        arithmetic: Arithmetic,
-    ) -> Result<RwLock<Factorization<T>>> {
-        let idle = take(&self.factorizations);
-        let mut factorization = match idle {
-            Some(factorization) => factorization,
-            None => {
-                let needed = arithmetic.bytes((matrix.grid.rows(), matrix.grid.cols()), matrix.reach);
-                check_memory("the exact factorisation", needed, "use tiles, or an iterative mean")?;
-                let plan = plan.get_or_init(|| Arc::new(Plan::new(matrix.grid, matrix.reach)));
-                Factorization::new(Arc::clone(plan))
-            }
-        };
-        match factorization.factor(matrix) {
-            Ok(()) => Ok(RwLock::new(factorization)),
-            Err(error) => {
-                give_back(&self.factorizations, factorization);
-                Err(error)
-            }
-        }
-    }
-
-    fn solve(&self, factorization: &RwLock<Factorization<T>>, rhs: &[f64], out: &mut [f64]) {
-        // Taken and given back under locks of their own, so that solves run in parallel.
-        let mut scratch = take(&self.scratch).unwrap_or_default();
-        factorization.read().unwrap_or_else(PoisonError::into_inner).solve_with(&mut scratch, rhs, out);
-        give_back(&self.scratch, scratch);
-    }
-
-    fn retire(&self, factorization: RwLock<Factorization<T>>) {
-        give_back(&self.factorizations, factorization.into_inner().unwrap_or_else(PoisonError::into_inner));
-    }
-}
 
 /// Steps of the power iteration: the second already starts from what 32 bits get wrong.
 const POWER_ITERATIONS: usize = 2;
-
-fn take<T>(pool: &Mutex<Vec<T>>) -> Option<T> {
-    pool.lock().unwrap_or_else(PoisonError::into_inner).pop()
-}
-
-fn give_back<T>(pool: &Mutex<Vec<T>>, value: T) {
-    pool.lock().unwrap_or_else(PoisonError::into_inner).push(value);
-}
 
 /// A matrix whose parts belong to others.
 #[derive(Debug)]
@@ -169,12 +87,17 @@ impl ExactSolver {
         let sign =
             |node: usize| if (node as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 0 { 1.0 } else { -1.0 };
         applied.iter_mut().enumerate().for_each(|(node, value)| *value = sign(node));
-        self.arenas.single.solve(single, &applied, &mut error);
+        let solve = |rhs: &[f64], out: &mut [f64]| {
+            let single_row = |_| RightHandSide { values: rhs, weights: None };
+            let solved = self.arenas.single.solve_rows(single, 1, single_row);
+            self.arenas.single.read_rows(single, solved, std::iter::once(Solution::Set(out)));
+        };
+        solve(&applied, &mut error);
         let norm = |x: &[f64], applied: &[f64]| x.iter().zip(applied).map(|(x, y)| x * y).sum::<f64>().sqrt();
         matrix.apply(&error, &mut applied);
         let (mut size, mut largest) = (norm(&error, &applied), 0.0_f64);
         for _ in 0..POWER_ITERATIONS {
-            self.arenas.single.solve(single, &applied, &mut solved);
+            solve(&applied, &mut solved);
             error.iter_mut().zip(&solved).for_each(|(error, solved)| *error -= solved);
             matrix.apply(&error, &mut applied);
             let next = norm(&error, &applied);
@@ -211,11 +134,9 @@ impl ExactSolver {
         let mut out = vec![0.0; rhs.len()];
         self.solve_into(rhs, &mut out);
         if self.single.is_some() {
-            self.arenas.with_field(2 * rhs.len(), |fields| {
-                let (residual, change) = fields.split_at_mut(rhs.len());
-                self.residuals(&out, rhs, residual);
-                self.solve_into(residual, change);
-                add(&mut out, change);
+            self.arenas.with_field(rhs.len(), |residual| {
+                self.residuals(&out, RightHandSide { values: rhs, weights: None }, residual);
+                self.refine(residual, &mut out);
             });
         }
         out
@@ -238,17 +159,18 @@ impl ExactSolver {
     ) {
         self.solve_into(rhs, out);
         let (matrix, diagonal) = (self.matrix.view(), &*self.matrix.diagonal);
-        self.arenas.with_field(2 * diagonal.len(), |fields| {
-            let (residual, change) = fields.split_at_mut(diagonal.len());
+        self.arenas.with_field(diagonal.len(), |residual| {
             for (row, (rhs, x)) in rhs.chunks(diagonal.len()).zip(out.chunks_mut(diagonal.len())).enumerate() {
                 matrix.residual(x, rhs, residual);
                 if self.single.is_some() && !stiff.is_empty() {
-                    stiff.iter().for_each(|&node| x[node] += residual[node] / diagonal[node]);
-                    matrix.residual(x, rhs, residual);
+                    for &node in stiff {
+                        let change = residual[node] / diagonal[node];
+                        x[node] += change;
+                        matrix.subtract_column(node, change, residual);
+                    }
                 }
                 if !accepts(row, residual) && self.single.is_some() {
-                    self.solve_into(residual, change);
-                    add(x, change);
+                    self.refine(residual, x);
                     matrix.residual(x, rhs, residual);
                     accepts(row, residual);
                 }
@@ -265,37 +187,42 @@ impl ExactSolver {
     /// * `columns` - `[count, num_nodes]`
     /// * `responses` - the same; holds the unit vectors on entry
     pub(crate) fn responses(&self, weights: &[f64], columns: &mut [f64], responses: &mut [f64]) {
-        let count = columns.len();
+        let num_nodes = weights.len();
+        let count = columns.len() / num_nodes;
         self.solve_into(responses, columns);
         if self.single.is_none() {
-            self.arenas.with_field(count, |weighted| {
-                weigh(columns, weights, weighted);
-                self.solve_into(weighted, responses);
-            });
+            let weighted =
+                |row: usize| RightHandSide { values: row_of(columns, row, num_nodes), weights: Some(weights) };
+            let solved = self.solve_rows(count, weighted);
+            self.read_rows(solved, responses.chunks_mut(num_nodes).map(Solution::Set));
             return;
         }
-        self.arenas.with_field(4 * count, |fields| {
-            let (rhs, solved) = fields.split_at_mut(2 * count);
-            let (weighted, residual) = rhs.split_at_mut(count);
-            weigh(columns, weights, weighted);
-            self.residuals(columns, responses, residual);
-            self.solve_into(rhs, solved);
-            let (unrefined, change) = solved.split_at_mut(count);
-            add(columns, change);
-            responses.copy_from_slice(unrefined);
-            let (weighted, residual) = rhs.split_at_mut(count);
-            weigh(columns, weights, weighted);
-            self.residuals(responses, weighted, residual);
-            self.solve_into(residual, change);
-            add(responses, change);
+        self.arenas.with_field(columns.len(), |residual| {
+            self.residuals(columns, RightHandSide { values: responses, weights: None }, residual);
+            let solved = self.solve_rows(2 * count, |row| match row.checked_sub(count) {
+                None => RightHandSide { values: row_of(columns, row, num_nodes), weights: Some(weights) },
+                Some(row) => RightHandSide { values: row_of(residual, row, num_nodes), weights: None },
+            });
+            let (out, onto) = (responses.chunks_mut(num_nodes), columns.chunks_mut(num_nodes));
+            self.read_rows(solved, out.map(Solution::Set).chain(onto.map(Solution::Add)));
+            self.residuals(responses, RightHandSide { values: columns, weights: Some(weights) }, residual);
+            self.refine(residual, responses);
         });
     }
 
     /// rhs - A x of every row.
-    fn residuals(&self, x: &[f64], rhs: &[f64], out: &mut [f64]) {
+    fn residuals(&self, x: &[f64], rhs: RightHandSide<'_>, out: &mut [f64]) {
         let (matrix, num_nodes) = (self.matrix.view(), self.matrix.diagonal.len());
-        let rows = x.chunks(num_nodes).zip(rhs.chunks(num_nodes)).zip(out.chunks_mut(num_nodes));
-        rows.for_each(|((x, rhs), out)| matrix.residual(x, rhs, out));
+        let rows = x.chunks(num_nodes).zip(rhs.values.chunks(num_nodes)).zip(out.chunks_mut(num_nodes));
+        match rhs.weights {
+            None => rows.for_each(|((x, values), out)| matrix.residual(x, values, out)),
+            Some(weights) => self.arenas.with_field(num_nodes, |weighted| {
+                for ((x, values), out) in rows {
+                    weighted.iter_mut().zip(values).zip(weights).for_each(|((out, x), w)| *out = x * w);
+                    matrix.residual(x, weighted, out);
+                }
+            }),
+        }
     }
 
     /// A^-1 of every row as the factorisation gives it, without refinement: what the moments are made of.
@@ -303,9 +230,37 @@ impl ExactSolver {
     /// # Shapes
     /// * `rhs` - `[count, num_nodes]`, and so is `out`
     pub(crate) fn solve_into(&self, rhs: &[f64], out: &mut [f64]) {
+        let num_nodes = self.matrix.diagonal.len();
+        let solved = self.solve_plain_rows(rhs);
+        self.read_rows(solved, out.chunks_mut(num_nodes).map(Solution::Set));
+    }
+
+    /// Adds A^-1 of every row of residuals, as [`solve_into`](Self::solve_into) gives it.
+    fn refine(&self, residuals: &[f64], out: &mut [f64]) {
+        let num_nodes = self.matrix.diagonal.len();
+        let solved = self.solve_plain_rows(residuals);
+        self.read_rows(solved, out.chunks_mut(num_nodes).map(Solution::Add));
+    }
+
+    fn solve_plain_rows(&self, rhs: &[f64]) -> Solved {
+        let num_nodes = self.matrix.diagonal.len();
+        let plain = |row: usize| RightHandSide { values: row_of(rhs, row, num_nodes), weights: None };
+        self.solve_rows(rhs.len() / num_nodes, plain)
+    }
+
+    fn solve_rows<'a>(&self, count: usize, rhs: impl Fn(usize) -> RightHandSide<'a> + Sync) -> Solved {
         match &self.single {
-            Some(single) => self.arenas.single.solve(single, rhs, out),
-            None => self.arenas.double.solve(self.only_double(), rhs, out),
+            Some(single) => Solved::Single(self.arenas.single.solve_rows(single, count, rhs)),
+            None => Solved::Double(self.arenas.double.solve_rows(self.only_double(), count, rhs)),
+        }
+    }
+
+    /// Takes the solutions out of the buffers and gives those back.
+    fn read_rows<'a>(&self, solved: Solved, out: impl Iterator<Item = Solution<'a>>) {
+        match (solved, &self.single) {
+            (Solved::Single(scratch), Some(single)) => self.arenas.single.read_rows(single, scratch, out),
+            (Solved::Single(_), None) => unreachable!("only a factorisation in 32 bits solves in them"),
+            (Solved::Double(scratch), _) => self.arenas.double.read_rows(self.only_double(), scratch, out),
         }
     }
 
@@ -345,7 +300,7 @@ impl ExactSolver {
     /// # Errors
     /// As [`new`](Self::new).
     pub(crate) fn log_det(&self) -> Result<f64> {
-        Ok(self.double()?.read().unwrap_or_else(PoisonError::into_inner).log_det())
+        Ok(read(self.double()?).log_det())
     }
 
     /// The entries of A^-1 on the stencil of A.
@@ -359,15 +314,14 @@ impl ExactSolver {
     }
 }
 
-/// W x of every row.
-fn weigh(x: &[f64], weights: &[f64], out: &mut [f64]) {
-    for (x, out) in x.chunks(weights.len()).zip(out.chunks_mut(weights.len())) {
-        out.iter_mut().zip(x).zip(weights).for_each(|((out, x), w)| *out = x * w);
-    }
+/// Solutions in the buffers they were computed in.
+enum Solved {
+    Single(SolveScratch<f32>),
+    Double(SolveScratch<f64>),
 }
 
-fn add(out: &mut [f64], change: &[f64]) {
-    out.iter_mut().zip(change).for_each(|(out, change)| *out += change);
+fn row_of(rows: &[f64], row: usize, len: usize) -> &[f64] {
+    &rows[row * len..][..len]
 }
 
 fn write<T>(factorization: &RwLock<Factorization<T>>, work: impl FnOnce(&mut Factorization<T>)) {

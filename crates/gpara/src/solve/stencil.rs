@@ -36,6 +36,19 @@ impl<T: Real> Stencil<'_, T> {
         self.for_each_coupled_block(x, out, Finish::Residual(rhs));
     }
 
+    /// `out -= change A e` for the unit vector e of a node.
+    pub(crate) fn subtract_column(&self, node: usize, change: T, out: &mut [T]) {
+        out[node] -= change * self.diagonal[node];
+        for (&(rows, cols), map) in self.reach.offsets().iter().zip(self.coupling) {
+            if let Some(other) = self.grid.neighbor(node, (rows, cols)) {
+                out[other] -= change * map[node];
+            }
+            if let Some(other) = self.grid.neighbor(node, (-rows, -cols)) {
+                out[other] -= change * map[other];
+            }
+        }
+    }
+
     /// `out = D^-1 (rhs - (A - D) x)`.
     pub(crate) fn jacobi_sweep(&self, x: &[T], rhs: &[T], out: &mut [T]) {
         self.for_each_coupled_block(x, out, Finish::JacobiSweep(rhs));
@@ -217,6 +230,9 @@ pub(super) mod tests {
                 assert!(worst < 1e-13, "{rows}x{cols} {reach:?}: {worst:e}");
                 matrix.view().residual(&x, &expected, &mut out);
                 assert!(out.iter().all(|value| value.abs() < 1e-13), "{rows}x{cols} {reach:?}");
+                (0..x.len()).for_each(|node| matrix.view().subtract_column(node, -x[node], &mut out));
+                let worst = out.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+                assert!(worst < 1e-12, "{rows}x{cols} {reach:?}: {worst:e}");
 
                 let single = |values: &[f64]| values.iter().map(|&value| value as f32).collect::<Vec<f32>>();
                 let coupling: Vec<_> = matrix.coupling.iter().map(|map| single(map)).collect();
