@@ -20,11 +20,7 @@ use crate::preset::{Graph, Preset, Prior, Reconstruct, Task, draw_prior, mean_re
 pub(crate) fn method_of(settings: &Settings) -> Outcome<Box<dyn Method>> {
     match &settings.prior {
         SessionPrior::Preset { name, text } => {
-            let task = match settings.task {
-                SessionTask::Radio { .. } => "radio",
-                SessionTask::Field => "field",
-            };
-            Ok(Box::new(PresetMethod::new(Preset::parse(name, text)?, task)?))
+            Ok(Box::new(PresetMethod::new(Preset::parse(name, text)?, network_task(&settings.task))?))
         }
         SessionPrior::Fitted(_) | SessionPrior::Gaussian { .. } => {
             Ok(gaussian_method(&settings.prior).expect("the prior is Gaussian"))
@@ -32,12 +28,22 @@ pub(crate) fn method_of(settings: &Settings) -> Outcome<Box<dyn Method>> {
     }
 }
 
+/// What networks know of the kind of a scene.
+pub(crate) fn network_task(task: &SessionTask) -> Task {
+    match task {
+        SessionTask::Radio { .. } => Task { name: "radio", invalid_value: Some(f64::from(INVALID_VALUE)) },
+        SessionTask::Depth => Task { name: "depth", invalid_value: None },
+        SessionTask::Field => Task { name: "field", invalid_value: None },
+    }
+}
+
 /// The prior of a session from the preset's name: networks stay a preset, a Gaussian prior is taken out of it.
-pub(crate) fn prior_of(preset: &Preset) -> Outcome<SessionPrior> {
-    let Prior::Gaussian { mean } = preset.prior else {
-        PresetMethod::new(preset.clone(), "radio")?;
+pub(crate) fn prior_of(preset: &Preset, task: &SessionTask) -> Outcome<SessionPrior> {
+    if !preset.model_names().is_empty() {
+        PresetMethod::new(preset.clone(), network_task(task))?;
         return Ok(SessionPrior::Preset { name: preset.name.clone(), text: preset.text.clone() });
-    };
+    }
+    let Prior::Gaussian { mean } = preset.prior else { unreachable!("a preset without networks is Gaussian") };
     if preset.graph != Graph::Uniform || preset.kappa_squared.is_some() || preset.reconstruct != Reconstruct::Gaussian {
         return Err(Failure::input(
             format!("preset `{}` cannot serve a session: its graph or its mean is not that of `gaussian`", preset.name),
@@ -66,7 +72,7 @@ enum SpreadOfMean {
 }
 
 impl PresetMethod {
-    fn new(preset: Preset, task: &'static str) -> Outcome<Self> {
+    fn new(preset: Preset, task: Task) -> Outcome<Self> {
         let refused = |what: &str| {
             Failure::input(
                 format!("preset `{}` cannot serve a session: {what}", preset.name),
@@ -97,7 +103,6 @@ impl PresetMethod {
             let card = Card::parse(EmbeddedModel::named(name)?.card)?;
             identity.push_str(&format!(", {name} {}", card.sha256));
         }
-        let task = Task { name: task, invalid_value: Some(f64::from(INVALID_VALUE)) };
         Ok(Self { preset, task, identity, spread })
     }
 }

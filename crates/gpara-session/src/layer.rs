@@ -11,6 +11,9 @@ use crate::scene::Layers;
 /// In front of the name of a map that a drift names.
 const CHANNEL: &str = "channel:";
 
+/// Name of the picture of a depth scene.
+const PICTURE: &str = "picture";
+
 /// In front of the number of a map of the prior.
 const MAP: &str = "map:";
 
@@ -32,6 +35,9 @@ pub(crate) fn store(connection: &Connection, layers: &Layers, pixels: Grid, cell
         if let Some(layer) = layer {
             insert(connection, name, cells, "f64", &bytes_of(layer))?;
         }
+    }
+    if let Some(picture) = &layers.picture {
+        insert(connection, PICTURE, cells, "u8", picture.as_flattened())?;
     }
     for (at, map) in layers.maps.iter().enumerate() {
         insert(connection, &format!("{MAP}{at:04}"), cells, "f64", &bytes_of(map))?;
@@ -65,6 +71,7 @@ pub(crate) fn load(connection: &Connection, path: &Path) -> Result<Layers> {
         cost: numbers("cost")?,
         guide: numbers("guide")?,
         channels: named(connection, path, CHANNEL)?,
+        picture: content(connection, path, PICTURE)?.map(|bytes| pixels_of(&bytes, path)).transpose()?,
         maps: named(connection, path, MAP)?.into_iter().map(|(_, map)| map).collect(),
     })
 }
@@ -85,6 +92,16 @@ fn named(connection: &Connection, path: &Path, prefix: &str) -> Result<Vec<(Stri
 fn content(connection: &Connection, path: &Path, name: &str) -> Result<Option<Vec<u8>>> {
     let read = connection.query_row("SELECT content FROM layer WHERE name = ?", [name], |row| row.get(0)).optional();
     read.map_err(|source| SessionError::Database { action: "read", path: path.into(), source }.into())
+}
+
+/// Three bytes a pixel.
+fn pixels_of(bytes: &[u8], path: &Path) -> Result<Vec<[u8; 3]>> {
+    let (pixels, rest) = bytes.as_chunks::<3>();
+    if !rest.is_empty() {
+        let what = format!("a picture of {} bytes is not a whole number of pixels", bytes.len());
+        return Err(SessionError::Damaged { path: path.into(), what }.into());
+    }
+    Ok(pixels.to_vec())
 }
 
 /// Little-endian bytes of numbers.

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use gpara::{Context, Grid, Result, ValidMask};
+use gpara_tasks::depth::DepthScene;
 use gpara_tasks::radio::RadioScene;
 
 use crate::error::SessionError;
@@ -25,6 +26,8 @@ pub struct Layers {
     pub cost: Option<Vec<f64>>,
     /// A picture whose edges the field follows, luminance in 0 to 1.
     pub guide: Option<Vec<f64>>,
+    /// The picture of a depth scene, sRGB, a pixel a cell.
+    pub picture: Option<Vec<[u8; 3]>>,
     /// Maps that a drift names.
     pub channels: Vec<(String, Vec<f64>)>,
     /// Maps of the field, in its unit, whose mean and differences are the prior.
@@ -40,6 +43,7 @@ impl Layers {
             ("importance", self.importance.as_ref().map(Vec::len)),
             ("cost", self.cost.as_ref().map(Vec::len)),
             ("guide", self.guide.as_ref().map(Vec::len)),
+            ("picture", self.picture.as_ref().map(Vec::len)),
             ("map of the prior", self.maps.iter().map(Vec::len).find(|&len| len != grid.num_nodes())),
             ("drift's map", self.channels.iter().map(|(_, map)| map.len()).find(|&len| len != grid.num_nodes())),
         ];
@@ -55,6 +59,7 @@ impl Layers {
 pub struct Scene {
     valid: ValidMask,
     radio: Option<RadioScene>,
+    depth: Option<DepthScene>,
     askable: Vec<bool>,
     importance: Option<Vec<f64>>,
     cost: Option<Vec<f64>>,
@@ -91,6 +96,7 @@ impl Scene {
         if !askable.contains(&true) {
             return Err(SessionError::NoCandidates { name: "mask, candidates and forbidden cells" }.into());
         }
+        let depth = depth_scene(settings, layers)?;
         check_map(grid, "importance", layers.importance.as_deref(), "weights must be finite and >= 0", |w| w >= 0.0)?;
         check_map(grid, "cost", layers.cost.as_deref(), "costs must be finite and > 0", |cost| cost > 0.0)?;
         if let Some(weights) = &layers.importance
@@ -110,6 +116,7 @@ impl Scene {
         let scene = Self {
             valid,
             radio,
+            depth,
             askable,
             importance: layers.importance.clone(),
             cost: layers.cost.clone(),
@@ -175,17 +182,24 @@ impl Scene {
         if let Some(context) = self.context.get() {
             return Ok(context);
         }
+        if let Some(depth) = &self.depth {
+            let context = depth.context(&self.valid)?;
+            return Ok(self.context.get_or_init(|| context));
+        }
         let channels = self.radio.as_ref().map_or(Vec::new(), |radio| radio.context().channels().to_vec());
         let context = Context::new(self.valid.clone(), channels)?;
         Ok(self.context.get_or_init(|| context))
     }
 
-    /// The scene without the channels: enough for everything but networks.
+    /// The scene without channels that only networks read; a picture's stay, since graphs follow its edges.
     ///
     /// # Errors
-    /// None; a context without channels fits any mask.
+    /// Those of [`context`](Self::context).
     pub fn bare_context(&self) -> Result<Context> {
-        Context::new(self.valid.clone(), Vec::new())
+        match self.depth {
+            Some(_) => self.context().cloned(),
+            None => Context::new(self.valid.clone(), Vec::new()),
+        }
     }
 }
 
@@ -207,6 +221,17 @@ fn radio_scene(settings: &Settings, layers: &Layers) -> Result<Option<RadioScene
             Err(SessionError::Setting { name, value, allowed: "1 or 2" }.into())
         }
     }
+}
+
+fn depth_scene(settings: &Settings, layers: &Layers) -> Result<Option<DepthScene>> {
+    if settings.task != Task::Depth {
+        return Ok(None);
+    }
+    let Some(picture) = &layers.picture else {
+        let allowed = "a depth scene has a picture";
+        return Err(SessionError::Setting { name: "picture", value: "none".into(), allowed }.into());
+    };
+    DepthScene::new(settings.grid()?, picture.clone()).map(Some)
 }
 
 /// Such a map needs a number in every valid cell; elsewhere it is not looked at.

@@ -1,6 +1,7 @@
 //! What a session is told once, at its beginning.
 
 use gpara::{Grid, Result, SeedTree};
+use gpara_tasks::depth::DEPTH_RANGE_METERS;
 use gpara_tasks::geo::{Affine, Crs, Georeference};
 use gpara_tasks::radio::{GAIN_FLOOR_DB, GAIN_RANGE_DB};
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,8 @@ pub enum Task {
         /// Pixels along the side of a cell, 1 or 2.
         pixels_per_cell: usize,
     },
+    /// Depth in metres behind the pixels of a colour picture ([`Layers::picture`](crate::Layers::picture)).
+    Depth,
 }
 
 /// What is assumed of the field before it is measured.
@@ -175,6 +178,11 @@ impl Settings {
     /// The scale of path gains in dB.
     pub fn radio_scale() -> Scale {
         Scale { low: GAIN_FLOOR_DB, high: GAIN_FLOOR_DB + GAIN_RANGE_DB, unit: "dB".into() }
+    }
+
+    /// The scale of depths in metres.
+    pub fn depth_scale() -> Scale {
+        Scale { low: 0.0, high: DEPTH_RANGE_METERS, unit: "m".into() }
     }
 
     /// The grid of the field.

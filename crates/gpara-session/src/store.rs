@@ -82,7 +82,7 @@ impl SessionFile {
             Task::Radio { pixels_per_cell, .. } => {
                 Grid::new(settings.rows * pixels_per_cell, settings.cols * pixels_per_cell)?
             }
-            Task::Field => cells,
+            Task::Field | Task::Depth => cells,
         };
         let text = serde_json::to_string(settings).expect("settings are plain data");
         self.change(|transaction| {

@@ -3,6 +3,8 @@
 pub(crate) mod ask;
 mod calibrate;
 pub(crate) mod completions;
+#[cfg(test)]
+mod damaged_config;
 pub(crate) mod demo;
 mod demo_scenes;
 pub(crate) mod eval;

@@ -8,6 +8,7 @@ use gpara_session::{
     FittedPrior, InputFile, Layers, Scale, Scene, SessionFile, SessionPrior, Settings, Task, default_budget,
 };
 use gpara_tasks::field::{Field, MaskFile, MaskUse};
+use gpara_tasks::import::read_depth_scene;
 use gpara_tasks::points::read_cells;
 use serde_json::json;
 
@@ -19,19 +20,23 @@ use crate::quantity::{Cell, Quantity, Region, Size, unit_suffix};
 
 /// Begin a session: a field to measure, kept in one file
 ///
-/// Without a field there is nothing to choose from, so give either a radio scene (--task radio --buildings --tx), or the size
-/// of the grid (--grid), or a mask of its cells (--field-mask).
+/// Without a field there is nothing to choose from, so give a radio scene (--task radio --buildings --tx), a picture whose depth is
+/// measured (--task depth --picture), the size of the grid (--grid), or a mask of its cells (--field-mask).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   gpara new S.gpara --task radio --buildings city.png --tx 120,88 --sigma 1dB
+  gpara new S.gpara --task depth --picture room.jpg --sigma 0.02m
   gpara new S.gpara --grid 100x130 --prior gaussian --range=-120,-60 --unit dBm --sigma 2dB --budget 200
   gpara new S.gpara --like ground.tif --prior gaussian --drift constant,log-distance=40:60,channel=ground.tif --robust student-t")]
 pub(crate) struct NewArguments {
     /// The file to make
     session: PathBuf,
-    /// What kind of scene it is [default: radio with --buildings, else field]
+    /// What kind of scene it is [default: radio with --buildings, depth with --picture, else field]
     #[arg(long)]
     task: Option<TaskName>,
+    /// Depth: the colour picture (PNG or JPEG), a pixel a cell
+    #[arg(long, conflicts_with_all = ["buildings", "grid", "field_mask", "guide"])]
+    picture: Option<PathBuf>,
     /// Radio: mask of the buildings (.png, .npy or .csv; 0 and 255, or 0 and 1)
     #[arg(long)]
     buildings: Option<PathBuf>,
@@ -102,6 +107,8 @@ pub(crate) struct NewArguments {
 enum TaskName {
     /// Path gain in a city, one transmitter
     Radio,
+    /// Depth in metres behind the pixels of a picture
+    Depth,
     /// A field of any kind
     Field,
 }
@@ -137,7 +144,7 @@ pub(crate) fn run(arguments: &NewArguments, console: Console) -> Outcome {
         prior: SessionPrior::Fitted(FittedPrior::default()),
         place: arguments.place.place(like.as_ref())?,
     };
-    let prior = arguments.prior.prior(grid, &mut layers, &mut inputs)?;
+    let prior = arguments.prior.prior(&settings.task, grid, &mut layers, &mut inputs)?;
     settings.prior = prior;
     arguments.prior.draw_maps(&mut settings, &mut layers, &mut inputs, console)?;
     let num_valid = Scene::new(&settings, &layers)?.valid().num_valid();
@@ -237,6 +244,21 @@ fn scene(
         };
         return Ok((task, grid));
     }
+    if arguments.task == Some(TaskName::Depth) || (arguments.task.is_none() && arguments.picture.is_some()) {
+        let Some(picture) = &arguments.picture else {
+            return Err(Failure::input(
+                "a depth session needs --picture",
+                "gpara new S.gpara --task depth --picture room.jpg",
+            ));
+        };
+        inputs.keep("picture", picture)?;
+        let scene = read_depth_scene(picture).map_err(|error| Failure::from(error).within("--picture"))?;
+        layers.picture = Some(scene.rgb().to_vec());
+        return Ok((Task::Depth, scene.grid()));
+    }
+    if arguments.picture.is_some() {
+        return Err(Failure::input("--picture belongs to --task depth", "leave --task out, or give --guide instead"));
+    }
     if let Some(size) = arguments.grid {
         return Ok((Task::Field, Grid::new(size.rows, size.cols)?));
     }
@@ -246,7 +268,7 @@ fn scene(
     let Some(path) = &arguments.field_mask else {
         return Err(Failure::input(
             "the field's size is missing",
-            "give --grid ROWSxCOLS, --like MAP.tif, --field-mask MASK, or --task radio with --buildings and --tx",
+            "give --grid ROWSxCOLS, --like MAP.tif, --field-mask MASK, --task radio with --buildings and --tx, or --task depth --picture",
         ));
     };
     let (use_as, flag) = mask_use(arguments);
@@ -313,6 +335,7 @@ fn region_weights(regions: &[Region], grid: Grid) -> Outcome<Vec<f64>> {
 fn scale(arguments: &NewArguments, task: &Task, like: Option<&Like>) -> Outcome<Scale> {
     let own = match task {
         Task::Radio { .. } => Settings::radio_scale(),
+        Task::Depth => Settings::depth_scale(),
         Task::Field => Scale::new(-1.0, 1.0, "")?,
     };
     let of_file = like.and_then(|like| like.unit.clone());

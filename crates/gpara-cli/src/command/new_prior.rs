@@ -11,21 +11,20 @@ use gpara_session::{
 };
 use gpara_tasks::field::{Field, read_maps};
 use gpara_tasks::import::read_luminance;
-use gpara_tasks::radio::INVALID_VALUE;
 
 use super::new::{Inputs, check_size};
 use crate::console::Console;
 use crate::failure::{Failure, Outcome};
-use crate::preset::{Preset, Task as NetworkTask};
-use crate::session_method::prior_of;
+use crate::preset::Preset;
+use crate::session_method::{network_task, prior_of};
 
 #[derive(Debug, Args)]
 pub(crate) struct PriorArguments {
     /// gaussian: fitted to what is measured, no network; ensemble=MAPS.npy|tif: maps of the field you bring; onnx=NET.onnx: a
-    /// network you bring, with its card NET.toml [default: gaussian, or --preset best for radio]
+    /// network you bring, with its card NET.toml [default: gaussian, or --preset best for radio and depth]
     #[arg(long, conflicts_with = "preset")]
     prior: Option<PriorChoice>,
-    /// Settings of the method: best or gaussian [default: best for radio]
+    /// Settings of the method: best or gaussian [default: best for radio and depth]
     #[arg(long)]
     preset: Option<String>,
     /// What the field follows on the whole, with unknown factors: constant, log-distance=ROW:COL (of a place, e.g. a
@@ -129,15 +128,25 @@ impl FromStr for NamedMap {
 
 impl PriorArguments {
     /// The prior, and the maps it needs in `layers`. Maps of a network are drawn by [`draw_maps`](Self::draw_maps).
-    pub(super) fn prior(&self, grid: Grid, layers: &mut Layers, inputs: &mut Inputs) -> Outcome<SessionPrior> {
-        let radio = layers.buildings.is_some();
+    pub(super) fn prior(
+        &self,
+        task: &Task,
+        grid: Grid,
+        layers: &mut Layers,
+        inputs: &mut Inputs,
+    ) -> Outcome<SessionPrior> {
+        let has_networks = *task != Task::Field;
         match (&self.preset, &self.prior) {
-            (Some(name), _) if !radio && name != "gaussian" => Err(Failure::input(
-                format!("preset `{name}` needs a radio scene, this session has none"),
+            (Some(name), _) if !has_networks && name != "gaussian" => Err(Failure::input(
+                format!("preset `{name}` needs a radio scene or a depth scene, this session has none"),
                 "`--prior gaussian` takes any field",
             )),
-            (Some(name), _) => prior_of(&Preset::embedded(name)?),
-            (None, None) if radio && !self.names_a_fitted_prior() => prior_of(&Preset::embedded("best")?),
+            // A session with `gaussian` is the same whatever the scene.
+            (Some(name), _) if name == "gaussian" => prior_of(&Preset::embedded(name)?, task),
+            (Some(name), _) => prior_of(&Preset::for_task(name, network_task(task).name)?, task),
+            (None, None) if has_networks && !self.names_a_fitted_prior() => {
+                prior_of(&Preset::for_task("best", network_task(task).name)?, task)
+            }
             _ => self.fitted(grid, layers, inputs).map(SessionPrior::Fitted),
         }
     }
@@ -219,9 +228,7 @@ impl PriorArguments {
             channels.push(Channel { name: name.clone(), values });
         }
         let context = Context::new(scene.valid().clone(), channels)?;
-        let radio = matches!(settings.task, Task::Radio { .. });
-        let invalid_value = radio.then(|| f64::from(INVALID_VALUE));
-        let task = NetworkTask { name: if radio { "radio" } else { "field" }, invalid_value };
+        let task = network_task(&settings.task);
         let num_steps = self.num_steps.min(denoiser.network().card().num_timesteps());
         let sampler = task.sampler(denoiser.schedule(), num_steps)?;
         console.log(&format!("drawing {} maps with {} ({num_steps} steps each) ...", self.num_maps, path.display()));

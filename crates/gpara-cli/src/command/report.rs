@@ -243,7 +243,7 @@ fn setting_pairs(settings: &Settings) -> Vec<(String, String)> {
                     .filter(|(key, _)| *key != "text")
                     .map(|(key, value)| (format!("prior.{key}"), plain(value))),
             ),
-            (Value::Object(inner), Task::Radio { .. } | Task::Field) => {
+            (Value::Object(inner), Task::Radio { .. } | Task::Depth | Task::Field) => {
                 pairs.extend(inner.iter().map(|(key, value)| (format!("{name}.{key}"), plain(value))));
             }
             _ => pairs.push((name, plain(&value))),

@@ -13,6 +13,7 @@ mod readme;
 mod run;
 mod session;
 mod session_bad_input;
+mod session_depth;
 mod session_place;
 mod session_prior;
 mod session_radio;

@@ -10,5 +10,5 @@ mod scene;
 pub use drive_test::{DriveTest, DriveTestSettings};
 pub use nyu_depth::NyuDepth;
 pub use radio_map_seer::RadioMapSeer;
-pub use rgb::read_luminance;
+pub use rgb::{read_depth_scene, read_luminance};
 pub use scene::ImportedScene;

@@ -7,6 +7,7 @@ use gpara::Result;
 use image::{ImageError, ImageReader, Limits};
 
 use super::error::ImportError;
+use crate::depth::DepthScene;
 use crate::field::{Field, announced_grid, check_expansion, read_file};
 
 /// Memory a decoder may take beside the picture.
@@ -27,6 +28,20 @@ pub fn read_luminance(path: &Path) -> Result<Field> {
     let mixed = red.iter().zip(green).zip(blue).map(|((red, green), blue)| 0.299 * red + 0.587 * green + 0.114 * blue);
     // Rounding may leave the sum of the weights just above 1.
     Field::new(channels[0].1.grid(), mixed.map(|value| value.clamp(0.0, 1.0)).collect())
+}
+
+/// Reads a JPEG or PNG as the picture of a depth scene, a pixel a cell.
+///
+/// # Errors
+/// `Io` if the file cannot be read; `InvalidInput` if it is no readable picture or too large.
+pub fn read_depth_scene(path: &Path) -> Result<DepthScene> {
+    let channels = read_rgb(path)?;
+    let [red, green, blue] = [0, 1, 2].map(|at| channels[at].1.values());
+    // Each value is a byte over 255.
+    let byte = |value: f64| (255.0 * value).round() as u8;
+    let pixels =
+        red.iter().zip(green).zip(blue).map(|((red, green), blue)| [red, green, blue].map(|&value| byte(value)));
+    DepthScene::new(channels[0].1.grid(), pixels.collect())
 }
 
 /// Decodes the bytes of a JPEG or PNG; `path` only names the file in errors.
