@@ -24,7 +24,10 @@ fn best_preset_works_or_names_the_network_that_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let run = gpara(folder.path(), "demo radio --preset best --budget 16 --policy active --quiet --json --out out");
     let embedded = committed();
-    if ["radio-paper-prior", "radio-best-mean", "radio-best-spread"].iter().all(|name| embedded.iter().any(|found| found == name)) {
+    if ["radio-paper-prior", "radio-best-mean", "radio-best-spread"]
+        .iter()
+        .all(|name| embedded.iter().any(|found| found == name))
+    {
         let summary = run.success().json();
         let rmse = |method: &str| summary[method]["rmse"].as_f64().unwrap();
         assert!(rmse("active") < rmse("prior") && rmse("prior") < 0.12, "{summary:#}");
