@@ -60,6 +60,7 @@ impl Chart {
         for (place, curve) in self.curves.iter().enumerate() {
             let color = COLORS[place % COLORS.len()];
             let dash = DASHES[place / COLORS.len() % DASHES.len()];
+            let marker = marker(place);
             let at: Vec<(f64, f64)> = curve.points.iter().map(|&(px, py)| (x.at(px), y.at(py))).collect();
             if self.connected {
                 let path: Vec<String> = at.iter().map(|(px, py)| format!("{px:.1},{py:.1}")).collect();
@@ -71,12 +72,12 @@ impl Chart {
                 );
             }
             for (px, py) in at {
-                let _ = writeln!(svg, "<circle cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"3.2\" fill=\"{color}\"/>");
+                let _ = writeln!(svg, "<circle cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"3.2\" {marker}/>");
             }
             let (key, line) = (WIDTH - RIGHT + 16.0, TOP + LEGEND_LINE * (place as f64 + 0.5));
             let _ = writeln!(
                 svg,
-                "<circle cx=\"{key}\" cy=\"{:.1}\" r=\"4\" fill=\"{color}\"/><text x=\"{}\" y=\"{line:.1}\">{}</text>",
+                "<circle cx=\"{key}\" cy=\"{:.1}\" r=\"4\" {marker}/><text x=\"{}\" y=\"{line:.1}\">{}</text>",
                 line - 4.0,
                 key + 10.0,
                 escaped(&curve.name)
@@ -117,6 +118,16 @@ impl Chart {
             escaped(&self.x_label),
             escaped(&self.y_label)
         );
+    }
+}
+
+/// How the points of a curve are filled: after as many curves as there are colours, only their rims are drawn.
+fn marker(place: usize) -> String {
+    let color = COLORS[place % COLORS.len()];
+    if place / COLORS.len() % 2 == 0 {
+        format!("fill=\"{color}\"")
+    } else {
+        format!("fill=\"white\" stroke=\"{color}\" stroke-width=\"1.6\"")
     }
 }
 
@@ -192,6 +203,12 @@ mod tests {
         let axis = Axis::new([0.1, 0.4].into_iter(), false, 10.0, 0.0);
         assert!((axis.at(0.21) - 5.0).abs() < 1e-12);
         assert_eq!(axis.ticks(), [0.0, 0.1, 0.2, 0.3, 0.4]);
+    }
+
+    #[test]
+    fn more_curves_than_colors_still_differ() {
+        let markers: std::collections::BTreeSet<String> = (0..2 * COLORS.len()).map(marker).collect();
+        assert_eq!(markers.len(), 2 * COLORS.len());
     }
 
     #[test]
