@@ -124,7 +124,7 @@ impl Chart {
 /// How the points of a curve are filled: after as many curves as there are colours, only their rims are drawn.
 fn marker(place: usize) -> String {
     let color = COLORS[place % COLORS.len()];
-    if place / COLORS.len() % 2 == 0 {
+    if (place / COLORS.len()).is_multiple_of(2) {
         format!("fill=\"{color}\"")
     } else {
         format!("fill=\"white\" stroke=\"{color}\" stroke-width=\"1.6\"")
