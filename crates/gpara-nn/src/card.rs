@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use gpara::{Calibration, CalibrationPoint, NoiseSchedule, Parameterization, Result};
+use gpara::{
+    Calibration, CalibrationPoint, MeasurementLayout, NoiseSchedule, POISSON_DISPERSION, Parameterization, Result,
+};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -163,11 +165,17 @@ pub struct Card {
 }
 
 /// A [`CalibrationPoint`] as a card spells it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CardCalibration {
+    /// The kind of layout, e.g. the policy that chose the points; those of one name make a curve. Left out, all do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<String>,
     /// Mean distance of measured cells, in cells.
     pub spacing: f64,
+    /// Mean distance to the nearest measured cell over the spacing; see [`MeasurementLayout`]. Left out, that of random points.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispersion: Option<f64>,
     /// Factor on the predicted standard deviation.
     pub std_factor: f64,
     /// Half widths of the central 50, 80 and 95 % intervals, in standard deviations after that factor.
@@ -204,12 +212,13 @@ impl Card {
         if self.calibration.is_empty() {
             return Ok(None);
         }
-        let point = |&CardCalibration { spacing, std_factor, interval_factors }: &CardCalibration| CalibrationPoint {
-            spacing,
-            std_factor,
-            interval_factors,
-        };
-        Calibration::new(self.calibration.iter().map(point).collect()).map(Some)
+        let mut curves: BTreeMap<Option<&str>, Vec<CalibrationPoint>> = BTreeMap::new();
+        for &CardCalibration { ref layout, spacing, dispersion, std_factor, interval_factors } in &self.calibration {
+            let at = MeasurementLayout { spacing, dispersion: dispersion.unwrap_or(POISSON_DISPERSION) };
+            let point = CalibrationPoint { layout: at, std_factor, interval_factors };
+            curves.entry(layout.as_deref()).or_default().push(point);
+        }
+        Calibration::new(curves.into_values().collect()).map(Some)
     }
 
     /// Number of timesteps of the schedule.

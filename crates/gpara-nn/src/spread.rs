@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use gpara::{Calibration, Context, NORMAL_INTERVALS, Observations, Result, SpreadPredictor, measurement_spacing};
+use gpara::{
+    Calibration, CalibrationPoint, Context, MeasurementLayout, NORMAL_INTERVALS, Observations, Result, SpreadPredictor,
+};
 
 use crate::card::Role;
 use crate::network::Network;
@@ -52,6 +54,11 @@ impl OnnxSpread {
     pub fn network(&self) -> &Network {
         &self.network
     }
+
+    /// The factors of the card at these measurements; `None` if none were fitted.
+    fn calibrated(&self, context: &Context, observations: &Observations) -> Option<CalibrationPoint> {
+        self.calibration.as_ref().map(|table| table.at(MeasurementLayout::of(context.valid(), observations)))
+    }
 }
 
 impl SpreadPredictor for OnnxSpread {
@@ -61,14 +68,12 @@ impl SpreadPredictor for OnnxSpread {
 
     fn predict_std(&self, context: &Context, observations: &Observations, mean: &[f64]) -> Result<Vec<f64>> {
         let outputs = self.network.maps(mean, 0.0, context, observations, &[])?;
-        let spacing = measurement_spacing(context.valid().num_valid(), observations.len());
-        let factor = self.calibration.as_ref().map_or(1.0, |table| table.at(spacing).std_factor);
+        let factor = self.calibrated(context, observations).map_or(1.0, |point| point.std_factor);
         Ok(outputs.into_iter().map(|output| factor * spread_of_output(output)).collect())
     }
 
-    fn interval_factors(&self, num_valid: usize, num_measured: usize) -> [f64; 3] {
-        let spacing = measurement_spacing(num_valid, num_measured);
-        self.calibration.as_ref().map_or(NORMAL_INTERVALS, |table| table.at(spacing).interval_factors)
+    fn interval_factors(&self, context: &Context, observations: &Observations) -> [f64; 3] {
+        self.calibrated(context, observations).map_or(NORMAL_INTERVALS, |point| point.interval_factors)
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use thiserror::Error as ThisError;
 
-use crate::calibration::measurement_spacing;
 use crate::context::Context;
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::graph::{GraphDescriptor, GraphPredictor};
+use crate::layout::measurement_spacing;
 use crate::mean::MeanPredictor;
 use crate::observations::Observations;
 use crate::posterior::Posterior;

@@ -3,6 +3,7 @@
 use thiserror::Error as ThisError;
 
 use crate::error::{ErrorDetail, ErrorKind, Result};
+use crate::layout::MeasurementLayout;
 
 /// Probabilities of the central intervals that are calibrated.
 pub const COVERAGE_LEVELS: [f64; 3] = [0.5, 0.8, 0.95];
@@ -10,16 +11,11 @@ pub const COVERAGE_LEVELS: [f64; 3] = [0.5, 0.8, 0.95];
 /// Half widths of those intervals in standard deviations, of a normal distribution.
 pub const NORMAL_INTERVALS: [f64; 3] = [0.674_489_750_196_081_7, 1.281_551_565_544_600_4, 1.959_963_984_540_054];
 
-/// Mean distance of measured cells, in cells: `sqrt(num_valid / (num_measured + 1))`.
-pub fn measurement_spacing(num_valid: usize, num_measured: usize) -> f64 {
-    (num_valid as f64 / (num_measured as f64 + 1.0)).sqrt()
-}
-
-/// The factors at one density of measurements.
+/// The factors at one layout of measurements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CalibrationPoint {
-    /// Where they were fitted: [`measurement_spacing`].
-    pub spacing: f64,
+    /// Where they were fitted.
+    pub layout: MeasurementLayout,
     /// The predicted standard deviation is multiplied by this.
     pub std_factor: f64,
     /// Half widths of the central intervals of [`COVERAGE_LEVELS`], in calibrated standard deviations.
@@ -32,7 +28,7 @@ impl CalibrationPoint {
     ///
     /// # Errors
     /// `InvalidInput` for fewer than 20 ratios (the 95 % interval needs them) or a ratio that is not a number >= 0.
-    pub fn fit(spacing: f64, mut ratios: Vec<f64>) -> Result<Self> {
+    pub fn fit(layout: MeasurementLayout, mut ratios: Vec<f64>) -> Result<Self> {
         if ratios.len() < 20 {
             return Err(CalibrationError::TooFew { found: ratios.len() }.into());
         }
@@ -46,55 +42,78 @@ impl CalibrationPoint {
             let rank = (level * ratios.len() as f64).ceil() as usize;
             ratios[rank.clamp(1, ratios.len()) - 1] / std_factor
         });
-        Ok(Self { spacing, std_factor, interval_factors })
+        Ok(Self { layout, std_factor, interval_factors })
     }
 }
 
-/// Factors over densities of measurements, interpolated linearly in the logarithm of the spacing.
+/// Factors over layouts of measurements: one curve over densities for each kind of layout they were fitted on, such as random points
+/// and points that a policy chose.
+///
+/// A curve is interpolated linearly in the logarithm of the spacing; between the curves, ordered by their dispersion there, factors
+/// are interpolated linearly in the dispersion. Outside they are those of the nearest end.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Calibration(Vec<CalibrationPoint>);
+pub struct Calibration(Vec<Vec<CalibrationPoint>>);
 
 impl Calibration {
-    /// A table of at least one point.
+    /// A table of at least one curve of at least one point.
     ///
     /// # Errors
-    /// `InvalidInput` unless spacings increase strictly, all numbers are finite and > 0, and the intervals widen.
-    pub fn new(points: Vec<CalibrationPoint>) -> Result<Self> {
-        if points.is_empty() {
+    /// `InvalidInput` unless the spacings of each curve increase strictly, all numbers are finite and > 0, and the intervals widen.
+    pub fn new(curves: Vec<Vec<CalibrationPoint>>) -> Result<Self> {
+        if curves.is_empty() || curves.iter().any(Vec::is_empty) {
             return Err(CalibrationError::Empty.into());
         }
-        for (at, point) in points.iter().enumerate() {
-            let [half, four_fifths, most] = point.interval_factors;
-            let numbers = [point.spacing, point.std_factor, half, four_fifths, most];
-            let positive = numbers.iter().all(|number| number.is_finite() && *number > 0.0);
-            let after = at == 0 || points[at - 1].spacing < point.spacing;
-            if !(positive && after && half < four_fifths && four_fifths < most) {
-                return Err(CalibrationError::Point { at, point: *point }.into());
+        for points in &curves {
+            for (at, point) in points.iter().enumerate() {
+                let [half, four_fifths, most] = point.interval_factors;
+                let MeasurementLayout { spacing, dispersion } = point.layout;
+                let numbers = [spacing, dispersion, point.std_factor, half, four_fifths, most];
+                let positive = numbers.iter().all(|number| number.is_finite() && *number > 0.0);
+                let after = at == 0 || points[at - 1].layout.spacing < spacing;
+                if !(positive && after && half < four_fifths && four_fifths < most) {
+                    return Err(CalibrationError::Point { at, point: *point }.into());
+                }
             }
         }
-        Ok(Self(points))
+        Ok(Self(curves))
     }
 
-    /// The table.
-    pub fn points(&self) -> &[CalibrationPoint] {
+    /// The curves.
+    pub fn curves(&self) -> &[Vec<CalibrationPoint>] {
         &self.0
     }
 
-    /// The factors at a spacing; outside the table those of its nearest end.
-    pub fn at(&self, spacing: f64) -> CalibrationPoint {
-        let above = self.0.partition_point(|point| point.spacing < spacing);
-        let (Some(lower), Some(upper)) = (above.checked_sub(1).map(|at| self.0[at]), self.0.get(above)) else {
-            return CalibrationPoint { spacing, ..self.0[above.min(self.0.len() - 1)] };
-        };
-        let share = (spacing / lower.spacing).ln() / (upper.spacing / lower.spacing).ln();
-        let between = |from: f64, to: f64| from + share * (to - from);
-        CalibrationPoint {
-            spacing,
-            std_factor: between(lower.std_factor, upper.std_factor),
-            interval_factors: std::array::from_fn(|level| {
-                between(lower.interval_factors[level], upper.interval_factors[level])
-            }),
-        }
+    /// The factors at a layout.
+    pub fn at(&self, layout: MeasurementLayout) -> CalibrationPoint {
+        let mut across: Vec<CalibrationPoint> = self.0.iter().map(|curve| along(curve, layout.spacing)).collect();
+        across.sort_by(|first, second| first.layout.dispersion.total_cmp(&second.layout.dispersion));
+        let found = between(&across, layout.dispersion, |point| point.layout.dispersion);
+        CalibrationPoint { layout, ..found }
+    }
+}
+
+/// The factors, and the dispersion, of one curve at a spacing.
+fn along(curve: &[CalibrationPoint], spacing: f64) -> CalibrationPoint {
+    between(curve, spacing.ln(), |point| point.layout.spacing.ln())
+}
+
+/// Linear interpolation over points whose `coordinate` does not fall, held at the ends.
+fn between(points: &[CalibrationPoint], at: f64, coordinate: impl Fn(&CalibrationPoint) -> f64) -> CalibrationPoint {
+    let above = points.partition_point(|point| coordinate(point) < at);
+    let (Some(lower), Some(upper)) = (above.checked_sub(1).map(|before| points[before]), points.get(above)) else {
+        return points[above.min(points.len() - 1)];
+    };
+    let share = (at - coordinate(&lower)) / (coordinate(upper) - coordinate(&lower));
+    let mix = |from: f64, to: f64| from + share * (to - from);
+    CalibrationPoint {
+        layout: MeasurementLayout {
+            spacing: mix(lower.layout.spacing, upper.layout.spacing),
+            dispersion: mix(lower.layout.dispersion, upper.layout.dispersion),
+        },
+        std_factor: mix(lower.std_factor, upper.std_factor),
+        interval_factors: std::array::from_fn(|level| {
+            mix(lower.interval_factors[level], upper.interval_factors[level])
+        }),
     }
 }
 
@@ -104,10 +123,10 @@ enum CalibrationError {
     TooFew { found: usize },
     #[error("a ratio of error to standard deviation is {ratio}, it must be finite and >= 0")]
     Ratio { ratio: f64 },
-    #[error("a calibration needs at least one point")]
+    #[error("a calibration needs at least one point a layout")]
     Empty,
     #[error(
-        "calibration point {at} is not allowed: {point:?}; spacings increase, numbers are finite and > 0, intervals widen"
+        "calibration point {at} is not allowed: {point:?}; spacings of a layout increase, numbers are finite and > 0, intervals widen"
     )]
     Point { at: usize, point: CalibrationPoint },
 }
@@ -123,15 +142,19 @@ mod tests {
     use super::*;
     use crate::seed::SeedTree;
 
+    fn layout(spacing: f64, dispersion: f64) -> MeasurementLayout {
+        MeasurementLayout { spacing, dispersion }
+    }
+
     fn point(spacing: f64, std_factor: f64) -> CalibrationPoint {
-        CalibrationPoint { spacing, std_factor, interval_factors: NORMAL_INTERVALS }
+        CalibrationPoint { layout: layout(spacing, 0.5), std_factor, interval_factors: NORMAL_INTERVALS }
     }
 
     #[test]
     fn fit_finds_the_factors_of_normal_errors_that_are_three_times_too_large() {
         let mut stream = SeedTree::new(1).stream("errors");
         let ratios: Vec<f64> = (0..200_000).map(|_| 3.0 * stream.normal().abs()).collect();
-        let fitted = CalibrationPoint::fit(5.0, ratios).unwrap();
+        let fitted = CalibrationPoint::fit(layout(5.0, 0.5), ratios).unwrap();
         assert!((fitted.std_factor - 3.0).abs() < 0.02, "{fitted:?}");
         for (found, expected) in fitted.interval_factors.iter().zip(NORMAL_INTERVALS) {
             assert!((found - expected).abs() < 0.01, "{fitted:?}");
@@ -141,7 +164,7 @@ mod tests {
     #[test]
     fn fitted_intervals_hold_exactly_their_share_of_the_errors_they_were_fitted_to() {
         let ratios: Vec<f64> = (1..=100).map(f64::from).collect();
-        let fitted = CalibrationPoint::fit(5.0, ratios.clone()).unwrap();
+        let fitted = CalibrationPoint::fit(layout(5.0, 0.5), ratios.clone()).unwrap();
         for (level, factor) in COVERAGE_LEVELS.iter().zip(fitted.interval_factors) {
             let half_width = factor * fitted.std_factor + 1e-9;
             assert_eq!(ratios.iter().filter(|ratio| **ratio <= half_width).count() as f64, level * 100.0);
@@ -150,22 +173,47 @@ mod tests {
 
     #[test]
     fn factors_are_interpolated_in_the_logarithm_and_held_at_the_ends() {
-        let table = Calibration::new(vec![point(4.0, 1.0), point(16.0, 3.0)]).unwrap();
-        let factor = |spacing| table.at(spacing).std_factor;
+        let table = Calibration::new(vec![vec![point(4.0, 1.0), point(16.0, 3.0)]]).unwrap();
+        let factor = |spacing| table.at(layout(spacing, 0.9)).std_factor;
         assert_eq!((factor(1.0), factor(4.0), factor(16.0), factor(99.0)), (1.0, 1.0, 3.0, 3.0));
         assert!((factor(8.0) - 2.0).abs() < 1e-12);
-        assert_eq!(Calibration::new(vec![point(4.0, 2.0)]).unwrap().at(7.0).std_factor, 2.0);
+        assert_eq!(Calibration::new(vec![vec![point(4.0, 2.0)]]).unwrap().at(layout(7.0, 0.1)).std_factor, 2.0);
+    }
+
+    #[test]
+    fn between_two_kinds_of_layout_factors_follow_the_dispersion() {
+        let crowded =
+            |spacing, std_factor| CalibrationPoint { layout: layout(spacing, 0.7), ..point(spacing, std_factor) };
+        // Given out of order; at spacing 8, half way of both curves, they have 2 at .5 and 4 at .7.
+        let curves = vec![vec![crowded(4.0, 3.0), crowded(16.0, 5.0)], vec![point(4.0, 1.0), point(16.0, 3.0)]];
+        let table = Calibration::new(curves).unwrap();
+        let factor = |dispersion| table.at(layout(8.0, dispersion)).std_factor;
+        for (dispersion, expected) in [(0.3, 2.0), (0.5, 2.0), (0.55, 2.5), (0.6, 3.0), (0.7, 4.0), (1.5, 4.0)] {
+            assert!((factor(dispersion) - expected).abs() < 1e-12, "{dispersion}: {}", factor(dispersion));
+        }
+        assert_eq!(table.at(layout(8.0, 0.6)).layout, layout(8.0, 0.6));
+    }
+
+    #[test]
+    fn curves_that_meet_give_one_of_them() {
+        let curves = vec![vec![point(4.0, 1.0)], vec![point(4.0, 3.0)]];
+        let factor = Calibration::new(curves).unwrap().at(layout(4.0, 0.5)).std_factor;
+        assert!((1.0..=3.0).contains(&factor));
     }
 
     #[test]
     fn bad_tables_and_ratios_are_refused() {
-        let refused = |points| Calibration::new(points).unwrap_err().kind();
+        let refused = |points| Calibration::new(vec![points]).unwrap_err().kind();
+        assert_eq!(Calibration::new(vec![]).unwrap_err().kind(), ErrorKind::InvalidInput);
         assert_eq!(refused(vec![]), ErrorKind::InvalidInput);
         assert_eq!(refused(vec![point(4.0, 1.0), point(4.0, 1.0)]), ErrorKind::InvalidInput);
         assert_eq!(refused(vec![point(4.0, 0.0)]), ErrorKind::InvalidInput);
         let narrowing = CalibrationPoint { interval_factors: [1.0, 0.9, 2.0], ..point(4.0, 1.0) };
         assert_eq!(refused(vec![narrowing]), ErrorKind::InvalidInput);
-        assert_eq!(CalibrationPoint::fit(4.0, vec![1.0; 19]).unwrap_err().kind(), ErrorKind::InvalidInput);
-        assert_eq!(CalibrationPoint::fit(4.0, vec![f64::NAN; 40]).unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert_eq!(CalibrationPoint::fit(layout(4.0, 0.5), vec![1.0; 19]).unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert_eq!(
+            CalibrationPoint::fit(layout(4.0, 0.5), vec![f64::NAN; 40]).unwrap_err().kind(),
+            ErrorKind::InvalidInput
+        );
     }
 }

@@ -23,6 +23,7 @@ mod gaussian_denoiser;
 mod gaussian_field;
 mod graph;
 mod grid;
+mod layout;
 mod likelihood;
 mod linearization;
 mod mean;
@@ -53,7 +54,7 @@ pub use batch::{
     BatchInput, BatchMoments, BatchRule, CarriedMoments, probe_overlap, select_batch, select_batch_with_moments,
 };
 pub use belief::{Belief, BeliefCache, BeliefModel, ErrorCoupling, NetworkBelief, error_weights};
-pub use calibration::{COVERAGE_LEVELS, Calibration, CalibrationPoint, NORMAL_INTERVALS, measurement_spacing};
+pub use calibration::{COVERAGE_LEVELS, Calibration, CalibrationPoint, NORMAL_INTERVALS};
 pub use context::{Channel, Context};
 pub use counting_denoiser::CountingDenoiser;
 pub use denoiser::{Denoiser, DenoiserInput};
@@ -66,6 +67,7 @@ pub use graph::{
     Conductances, EDGE_OFFSETS, EdgeAware, GraphDescriptor, GraphPredictor, Guided, UniformGraph, edge_mask,
 };
 pub use grid::{Grid, ValidMask};
+pub use layout::{MeasurementLayout, POISSON_DISPERSION, measurement_spacing};
 pub use likelihood::{
     MarginalGradient, PrecisionGradient, log_marginal_likelihood, marginal_likelihood_gradient,
     residual_likelihood_gradient, residual_log_likelihood,

@@ -26,8 +26,8 @@ pub trait SpreadPredictor: Send + Sync {
 
     /// Half widths of the central intervals of [`COVERAGE_LEVELS`](crate::COVERAGE_LEVELS) around the mean, in those
     /// standard deviations; a normal distribution's unless errors were found to have other tails.
-    fn interval_factors(&self, num_valid: usize, num_measured: usize) -> [f64; 3] {
-        let _ = (num_valid, num_measured);
+    fn interval_factors(&self, context: &Context, observations: &Observations) -> [f64; 3] {
+        let _ = (context, observations);
         NORMAL_INTERVALS
     }
 }

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use gpara::{
-    AcquisitionSession, CalibrationPoint, Context, FieldSource, Observations, SeedTree, SessionSettings,
-    measurement_spacing, run_to_end,
+    AcquisitionSession, CalibrationPoint, Context, FieldSource, MeasurementLayout, Observations, SeedTree,
+    SessionSettings, run_to_end,
 };
 use gpara_eval::{Scene, Task as EvalTask};
+use rayon::prelude::*;
 
 use crate::console::Console;
 use crate::evaluation::{DataConfig, Part, load_scenes};
@@ -25,7 +26,8 @@ const BATCH: usize = 8;
 ///
 /// The table is printed as it belongs into the network's card. Its std is multiplied by `std_factor`, so that the root mean
 /// square of error over std is 1; `interval_factors` are the half widths of the central 50, 80 and 95 % intervals in that std.
-/// Between the spacings given the factors are interpolated.
+/// Every policy makes a curve over the spacing of the measurements; in between, and between the curves by how evenly the points
+/// lie, factors are interpolated.
 ///
 /// Example: gpara models calibrate --preset best --task radio --data radio --limit 24
 #[derive(Debug, Args)]
@@ -42,7 +44,7 @@ pub(crate) struct CalibrateArguments {
     /// Only the first validation scenes
     #[arg(long, default_value_t = 24)]
     limit: usize,
-    /// Layouts whose errors are pooled
+    /// Layouts that the factors are fitted on
     #[arg(long, value_enum, value_delimiter = ',', default_value = "random,farthest-point,active")]
     policies: Vec<PolicyChoice>,
     /// Folder of NAME.safetensors (with libtorch) or NAME.onnx and its card, instead of the networks in the binary
@@ -65,11 +67,11 @@ impl CalibratedTask {
     }
 }
 
-/// |error| / std of every cell that is not measured, at each of [`COUNTS`], and the spacings there.
+/// |error| / std of every cell that is not measured, at each of [`COUNTS`], and the layouts there, of one policy.
 #[derive(Default)]
 struct Errors {
     ratios: [Vec<f64>; COUNTS.len()],
-    spacings: [Vec<f64>; COUNTS.len()],
+    layouts: [Vec<MeasurementLayout>; COUNTS.len()],
 }
 
 /// Runs the command.
@@ -93,17 +95,24 @@ pub(crate) fn run(arguments: &CalibrateArguments, console: Console) -> Outcome {
         disturbance: crate::evaluation::Disturbance::default(),
     };
     let task = Task { name: eval_task.name(), invalid_value: eval_task.invalid_value() };
-    let mut errors = Errors::default();
+    let mut errors: Vec<Errors> = arguments.policies.iter().map(|_| Errors::default()).collect();
     let scenes = load_scenes(&data)?;
     for (at, scene) in scenes.iter().enumerate() {
         let seeds = SeedTree::new(20_261_128).subtree(&scene.id);
         let parts = MethodParts::new(&preset, &*models, task, &scene.context, seeds)?;
-        for &policy in &arguments.policies {
-            errors.collect(scene, &parts, policy, seeds)?;
-        }
+        // Policies are independent of each other, and all networks are shared.
+        let made = errors.par_iter_mut().zip(&arguments.policies);
+        made.try_for_each(|(errors, &policy)| errors.collect(scene, &parts, policy, seeds))?;
         console.log(&format!("scene {} of {}: {}", at + 1, scenes.len(), scene.id));
     }
-    console.data(&errors.table(&arguments.policies, scenes.len())?);
+    let mut table = format!(
+        "# Fitted by `gpara models calibrate` on {} validation scenes at {COUNTS:?} measurements.\n",
+        scenes.len()
+    );
+    for (errors, policy) in errors.into_iter().zip(&arguments.policies) {
+        table.push_str(&errors.curve(policy.name())?);
+    }
+    console.data(&table);
     Ok(())
 }
 
@@ -141,27 +150,24 @@ impl Errors {
         let std = made.std.expect("a spread network gives a std");
         let open = context.valid().nodes().filter(|node| !observations.contains(*node));
         self.ratios[at].extend(open.map(|node| (made.mean[node] - truth[node]).abs() / std[node]));
-        self.spacings[at].push(measurement_spacing(context.valid().num_valid(), observations.len()));
+        self.layouts[at].push(MeasurementLayout::of(context.valid(), observations));
         Ok(())
     }
 
     /// The factors as TOML, by increasing spacing.
-    fn table(self, policies: &[PolicyChoice], num_scenes: usize) -> Outcome<String> {
-        let names: Vec<&str> = policies.iter().map(|policy| policy.name()).collect();
-        let mut text = format!(
-            "# Fitted by `gpara models calibrate` on {num_scenes} validation scenes; {}; {COUNTS:?} measurements.\n",
-            names.join(", ")
-        );
-        for (ratios, spacings) in self.ratios.into_iter().zip(self.spacings).rev() {
-            if spacings.is_empty() {
+    fn curve(self, layout: &str) -> Outcome<String> {
+        let mut text = String::new();
+        for (ratios, layouts) in self.ratios.into_iter().zip(self.layouts).rev() {
+            if layouts.is_empty() {
                 continue;
             }
-            let spacing = spacings.iter().sum::<f64>() / spacings.len() as f64;
+            let mean = |of: fn(&MeasurementLayout) -> f64| layouts.iter().map(of).sum::<f64>() / layouts.len() as f64;
+            let (spacing, dispersion) = (mean(|layout| layout.spacing), mean(|layout| layout.dispersion));
             let CalibrationPoint { std_factor, interval_factors: [half, four_fifths, most], .. } =
-                CalibrationPoint::fit(spacing, ratios)?;
+                CalibrationPoint::fit(MeasurementLayout { spacing, dispersion }, ratios)?;
             text.push_str(&format!(
-                "\n[[calibration]]\nspacing = {spacing:.3}\nstd_factor = {std_factor:.4}\n\
-                 interval_factors = [{half:.4}, {four_fifths:.4}, {most:.4}]\n"
+                "\n[[calibration]]\nlayout = \"{layout}\"\nspacing = {spacing:.3}\ndispersion = {dispersion:.4}\n\
+                 std_factor = {std_factor:.4}\ninterval_factors = [{half:.4}, {four_fifths:.4}, {most:.4}]\n"
             ));
         }
         Ok(text)

@@ -190,9 +190,7 @@ impl Reconstructor for MeanReconstructor {
 
     fn interval_factors(&self, context: &Context, observations: &Observations) -> [f64; 3] {
         match (&self.spread, self.settings.std) {
-            (Some(spread), StdSource::Network) => {
-                spread.interval_factors(context.valid().num_valid(), observations.len())
-            }
+            (Some(spread), StdSource::Network) => spread.interval_factors(context, observations),
             _ => NORMAL_INTERVALS,
         }
     }
