@@ -1,6 +1,7 @@
 //! `gpara models calibrate`: factors on a spread network's standard deviation, from the errors on validation scenes.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Args;
 use gpara::{
@@ -8,7 +9,6 @@ use gpara::{
     SessionSettings, run_to_end,
 };
 use gpara_eval::{Scene, Task as EvalTask};
-use rayon::prelude::*;
 
 use crate::console::Console;
 use crate::evaluation::{DataConfig, Part, load_scenes};
@@ -29,7 +29,7 @@ const BATCH: usize = 8;
 /// Every policy makes a curve over the spacing of the measurements; in between, and between the curves by how evenly the points
 /// lie, factors are interpolated.
 ///
-/// Example: gpara models calibrate --preset best --task radio --data radio --limit 24
+/// Example: gpara models calibrate --preset best --task radio --data radio --limit 24 --jobs 2
 #[derive(Debug, Args)]
 pub(crate) struct CalibrateArguments {
     /// Preset whose spread network is calibrated
@@ -47,6 +47,9 @@ pub(crate) struct CalibrateArguments {
     /// Layouts that the factors are fitted on
     #[arg(long, value_enum, value_delimiter = ',', default_value = "random,farthest-point,active")]
     policies: Vec<PolicyChoice>,
+    /// Campaigns that run at once [default: 1]
+    #[arg(long)]
+    jobs: Option<usize>,
     /// Folder of NAME.safetensors (with libtorch) or NAME.onnx and its card, instead of the networks in the binary
     #[arg(long)]
     weights: Option<PathBuf>,
@@ -95,28 +98,57 @@ pub(crate) fn run(arguments: &CalibrateArguments, console: Console) -> Outcome {
         disturbance: crate::evaluation::Disturbance::default(),
     };
     let task = Task { name: eval_task.name(), invalid_value: eval_task.invalid_value() };
-    let mut errors: Vec<Errors> = arguments.policies.iter().map(|_| Errors::default()).collect();
     let scenes = load_scenes(&data)?;
-    for (at, scene) in scenes.iter().enumerate() {
+    let cases: Vec<(&Scene, PolicyChoice)> =
+        scenes.iter().flat_map(|scene| arguments.policies.iter().map(move |&policy| (scene, policy))).collect();
+    let one = |&(scene, policy): &(&Scene, PolicyChoice)| {
         let seeds = SeedTree::new(20_261_128).subtree(&scene.id);
         let parts = MethodParts::new(&preset, &*models, task, &scene.context, seeds)?;
-        // Policies are independent of each other, and all networks are shared.
-        let made = errors.par_iter_mut().zip(&arguments.policies);
-        made.try_for_each(|(errors, &policy)| errors.collect(scene, &parts, policy, seeds))?;
-        console.log(&format!("scene {} of {}: {}", at + 1, scenes.len(), scene.id));
-    }
+        let mut errors = Errors::default();
+        errors.collect(scene, &parts, policy, seeds)?;
+        console.log(&format!("{} {}", scene.id, policy.name()));
+        Ok((policy, errors))
+    };
+    let made = in_threads(&cases, arguments.jobs.unwrap_or(1), one)?;
     let mut table = format!(
         "# Fitted by `gpara models calibrate` on {} validation scenes at {COUNTS:?} measurements.\n",
         scenes.len()
     );
-    for (errors, policy) in errors.into_iter().zip(&arguments.policies) {
-        table.push_str(&errors.curve(policy.name())?);
+    for &policy in &arguments.policies {
+        let mut pooled = Errors::default();
+        made.iter().filter(|(of, _)| *of == policy).for_each(|(_, errors)| pooled.append(errors));
+        table.push_str(&pooled.curve(policy.name())?);
     }
     console.data(&table);
     Ok(())
 }
 
+/// `job` of every case, in their order, by so many threads: a campaign leaves most cores idle while a network is evaluated. Not by the
+/// pool that runs inside a campaign, whose waiting threads would take up further cases.
+fn in_threads<C: Sync, T: Send>(cases: &[C], jobs: usize, job: impl Fn(&C) -> Outcome<T> + Sync) -> Outcome<Vec<T>> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut made = Vec::new();
+        while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < cases.len()) {
+            made.push((at, job(&cases[at])));
+        }
+        made
+    };
+    let mut made: Vec<(usize, Outcome<T>)> = std::thread::scope(|threads| {
+        let handles: Vec<_> = (0..jobs.clamp(1, cases.len().max(1))).map(|_| threads.spawn(worker)).collect();
+        handles.into_iter().flat_map(|handle| handle.join().expect("a case does not panic")).collect()
+    });
+    made.sort_by_key(|(at, _)| *at);
+    made.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
 impl Errors {
+    /// Adds the errors of another scene.
+    fn append(&mut self, other: &Self) {
+        self.ratios.iter_mut().zip(&other.ratios).for_each(|(own, more)| own.extend(more));
+        self.layouts.iter_mut().zip(&other.layouts).for_each(|(own, more)| own.extend(more));
+    }
+
     /// One campaign of a scene, reconstructed whenever it passes one of [`COUNTS`].
     fn collect(&mut self, scene: &Scene, parts: &MethodParts, policy: PolicyChoice, seeds: SeedTree) -> Outcome {
         let Scene { context, truth, noise_std, .. } = scene;
