@@ -15,12 +15,12 @@ pub(crate) const SCALE_FROM: usize = 16;
 /// Most factorisations of a fit, that of the unit scale included.
 const MAX_FITS: usize = 5;
 
-/// Share of the noise in the chi-square up to which it is left at the unit scale. The scale is then wrong by half of that, and a
-/// value by the same share of its noise.
-const NEGLIGIBLE_SHARE: f64 = 0.01;
-
 /// Relative error of the scale that is small enough for any use of a std.
 const TOLERANCE: f64 = 0.02;
+
+/// Share of the noise in the chi-square up to which it is left at the unit scale: s, whose square it enters, is then within the
+/// tolerance, and a value keeps all but that share of a noise which is itself that share of the residual.
+const NEGLIGIBLE_SHARE: f64 = 2.0 * TOLERANCE;
 
 /// A scale known to this part of its standard error is as good as one known exactly.
 const ERROR_SHARE: f64 = 0.1;
