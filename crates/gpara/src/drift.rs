@@ -7,7 +7,7 @@ use thiserror::Error as ThisError;
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::grid::Grid;
 use crate::posterior::Posterior;
-use coefficients::{CoefficientCholesky, dot};
+pub(crate) use coefficients::{CoefficientCholesky, dot};
 
 /// The most columns a drift may have.
 pub const MAX_DRIFT_COLUMNS: usize = 8;
@@ -119,6 +119,11 @@ impl Drift {
     /// The columns F.
     pub fn columns(&self) -> &[Vec<f64>] {
         &self.columns
+    }
+
+    /// Number of coefficients without a prior.
+    pub(crate) fn num_flat(&self) -> usize {
+        self.num_flat
     }
 }
 

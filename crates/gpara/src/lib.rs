@@ -37,6 +37,7 @@ mod precision;
 mod prior;
 mod probing;
 mod reconstruct;
+mod residual_scale;
 mod reverse_chain;
 mod risk;
 mod schedule;
@@ -90,6 +91,7 @@ pub use reconstruct::{
     Reconstruction, ReconstructionInput, Reconstructor, StdScale, StdSource, TrajectoryReconstructor,
     TrajectorySettings,
 };
+pub use residual_scale::{ScaleOutcome, ScaledPosterior};
 pub use reverse_chain::SamplerSettings;
 pub use risk::{EnsembleMoments, RiskSettings, RiskWeights, mean_variance};
 pub use schedule::{NoiseSchedule, Parameterization, ReverseCoefficients, ReverseStep};

@@ -85,6 +85,12 @@ impl Observations {
         self.entries.binary_search_by_key(&node, |entry| entry.node).is_ok()
     }
 
+    /// The same values with every noise divided by `scale`.
+    pub(crate) fn with_noise_over(&self, scale: f64) -> Self {
+        let divided = |entry: &Observation| Observation { noise_std: entry.noise_std / scale, ..*entry };
+        Self { grid: self.grid, entries: self.entries.iter().map(divided).collect() }
+    }
+
     /// The precision-weighted mean of two measurements of one node; an exact one wins.
     fn merged(&self, first: Observation, second: Observation) -> Result<Observation> {
         match (first.is_exact(), second.is_exact()) {

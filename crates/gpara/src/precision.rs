@@ -228,6 +228,14 @@ impl ResidualPrecision {
         }
     }
 
+    /// What no eigenvalue of Q_g is below: tau, and what kappa^2 >= 0 adds to it, since L_g and absorption only add to K.
+    pub(crate) fn smallest_eigenvalue_bound(&self) -> f64 {
+        match self.0.order {
+            PrecisionOrder::Second { kappa_squared } if kappa_squared < 0.0 => self.0.residual_precision,
+            _ => self.of_lone_cell(),
+        }
+    }
+
     /// K of the second order; L_g itself for the first.
     pub(crate) fn operator(&self) -> StencilMatrix {
         let shift = match self.0.order {

@@ -89,7 +89,15 @@ impl MeanPredictor for Toy {
 }
 
 fn mean_settings(symmetries: SymmetrySet, std: StdSource) -> MeanSettings {
-    MeanSettings { symmetries, affine: false, network_share: 1.0, correction: exact(), invalid_value: None, std }
+    MeanSettings {
+        symmetries,
+        affine: false,
+        network_share: 1.0,
+        fitted_scale: false,
+        correction: exact(),
+        invalid_value: None,
+        std,
+    }
 }
 
 #[test]

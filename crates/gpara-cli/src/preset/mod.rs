@@ -134,6 +134,8 @@ pub(crate) enum Reconstruct {
         affine: bool,
         /// Share of the answer that starts from the network; the rest is the graph alone.
         network_share: f64,
+        /// Whether the scale of what the graph couples is fitted to the measurements and their noise.
+        fitted_scale: bool,
         /// Where the std comes from.
         std: StdSource,
         /// Name in `models/` of the mean network's spread, where something reads it.

@@ -139,6 +139,8 @@ enum RawReconstruct {
         affine: bool,
         #[serde(default = "whole")]
         network_share: f64,
+        #[serde(default = "fitted")]
+        fitted_scale: bool,
         std: RawStd,
     },
     Gaussian {},
@@ -146,6 +148,10 @@ enum RawReconstruct {
 
 fn whole() -> f64 {
     1.0
+}
+
+fn fitted() -> bool {
+    true
 }
 
 #[derive(Debug, Deserialize)]
@@ -276,7 +282,7 @@ impl RawReconstruct {
                 };
                 Reconstruct::Trajectories { num_trajectories, schedule }
             }
-            Self::MeanNetwork { model, symmetries, affine, network_share, std } => {
+            Self::MeanNetwork { model, symmetries, affine, network_share, fitted_scale, std } => {
                 positive("reconstruct.network_share", network_share)?;
                 let symmetries = match symmetries {
                     RawSymmetries::Identity => SymmetrySet::Identity,
@@ -291,7 +297,7 @@ impl RawReconstruct {
                     RawStd::Ensemble {} => (StdSource::Ensemble, None),
                     RawStd::Network { model } => (StdSource::Network, Some(model)),
                 };
-                Reconstruct::MeanNetwork { model, symmetries, affine, network_share, std, spread }
+                Reconstruct::MeanNetwork { model, symmetries, affine, network_share, fitted_scale, std, spread }
             }
             Self::Gaussian {} => Reconstruct::Gaussian,
         })

@@ -1,9 +1,9 @@
 //! A Gaussian field on the grid without training: first or second order, coupled across the mask or along a picture, with an
-//! unknown level or a trend.
+//! unknown level or a trend, and a scale fitted to the measurements and their noise.
 
 use gpara::{
-    Conductances, Drift, ErrorDetail, ErrorKind, GraphDescriptor, GraphPredictor, Guided, MeanSolver, Posterior,
-    Reconstruction, ReconstructionInput, Reconstructor, ResidualPrecision, Result, UniformGraph,
+    Conductances, Drift, ErrorDetail, ErrorKind, GraphDescriptor, GraphPredictor, Guided, MeanSolver, Reconstruction,
+    ReconstructionInput, Reconstructor, ResidualPrecision, Result, ScaledPosterior, UniformGraph,
 };
 use gpara_tasks::depth::luminance;
 use serde::Deserialize;
@@ -78,33 +78,16 @@ impl Reconstructor for GuidedField {
         let nodes: Vec<usize> = measured("guided-field", input, 2)?.iter().map(|point| point.node).collect();
         let columns = self.trend.told_apart_by(&nodes);
         let drift = Drift::flat(input.context.grid(), columns)?;
-        let posterior = Posterior::with_drift(&self.precision, input.observations, &drift)?;
         let flat = vec![0.0; input.context.grid().num_nodes()];
-        let (mut mean, solve) = posterior.mean_correction(&flat, MeanSolver::Exact)?;
-        let misfit = misfit(&self.precision, &posterior, &drift, &mean)?;
-        let free = nodes.len().saturating_sub(drift.columns().len()).max(1) as f64;
-        let scale = (misfit / free).sqrt();
-        let std = posterior.variances()?.iter().map(|variance| scale * variance.sqrt()).collect();
+        let fitted = ScaledPosterior::fit(&self.precision, input.observations, &flat, Some(&drift))?;
+        let (mut mean, solve) = fitted.posterior().mean_correction(&flat, MeanSolver::Exact)?;
+        let std = fitted.posterior().variances()?.iter().map(|variance| fitted.scale() * variance.sqrt()).collect();
         if let Some(known) = self.invalid_value {
             let cells = mean.iter_mut().zip(input.context.valid().as_slice());
             cells.filter(|(_, valid)| !**valid).for_each(|(value, _)| *value = known);
         }
         Ok(Reconstruction { std: Some(std), worst_solve: Some(solve), ..mean_only(mean) })
     }
-}
-
-/// delta' Q delta + (y - x)' R^-1 (y - x) of the mean x and its residual delta = x - F b.
-fn misfit(prior: &ResidualPrecision, posterior: &Posterior, drift: &Drift, mean: &[f64]) -> Result<f64> {
-    let flat = vec![0.0; mean.len()];
-    let coefficients = posterior.drift_coefficients(&flat)?.map(|(coefficients, _)| coefficients).unwrap_or_default();
-    let mut residual = mean.to_vec();
-    for (column, coefficient) in drift.columns().iter().zip(&coefficients) {
-        residual.iter_mut().zip(column).for_each(|(value, entry)| *value -= coefficient * entry);
-    }
-    let rough: f64 = prior.apply(&residual).iter().zip(&residual).map(|(a, b)| a * b).sum();
-    let noisy = posterior.observations().iter().filter(|entry| !entry.is_exact());
-    let missed: f64 = noisy.map(|entry| ((entry.value - mean[entry.node]) / entry.noise_std).powi(2)).sum();
-    Ok(rough + missed)
 }
 
 #[derive(Debug, ThisError)]

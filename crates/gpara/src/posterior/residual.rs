@@ -166,11 +166,6 @@ impl Posterior {
         Ok(ResidualFit { mean, weights, misfit })
     }
 
-    /// Number of drift coefficients without a prior.
-    pub(crate) fn num_flat_coefficients(&self) -> usize {
-        self.drift.as_ref().map_or(0, FittedDrift::num_flat)
-    }
-
     /// Nodes measured without noise.
     pub(crate) fn exact_nodes(&self) -> impl Iterator<Item = usize> + '_ {
         self.observations.iter().filter(|entry| entry.is_exact()).map(|entry| entry.node)

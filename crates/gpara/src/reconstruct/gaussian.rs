@@ -7,8 +7,10 @@ use crate::drift::Drift;
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::gaussian_field::sample_residual;
 use crate::grid::Grid;
+use crate::observations::Observations;
 use crate::posterior::Posterior;
 use crate::prior::PriorEnsemble;
+use crate::residual_scale::ScaledPosterior;
 use crate::solve::{MeanSolver, SolveInfo};
 
 /// The mean of the field before the measurements.
@@ -30,7 +32,8 @@ pub enum PriorMean {
 pub enum StdScale {
     /// A known factor on the standard deviation under Q_g.
     Fixed(f64),
-    /// The factor of largest likelihood of the measurements; there is no std before two measurements.
+    /// The factor that the measurements and their noise speak for ([`ScaledPosterior`]), from 16 measurements on by that scale of
+    /// the field in the mean as well; there is no std before two measurements.
     Fitted,
 }
 
@@ -56,8 +59,8 @@ struct Fit {
     posterior: Posterior,
     mean: Vec<f64>,
     solve: SolveInfo,
-    /// (y - F b)' K^-1 (y - F b), the misfit in the measurements' own covariance K = H Q^-1 H' + R.
-    misfit: f64,
+    /// The factor on standard deviations; `None` if there are too few measurements to fit it.
+    scale: Option<f64>,
 }
 
 impl GaussianReconstructor {
@@ -68,38 +71,39 @@ impl GaussianReconstructor {
 
     fn fit(&self, input: &ReconstructionInput<'_>) -> Result<Fit> {
         let ReconstructionInput { precision, observations, .. } = *input;
-        let grid = observations.grid();
-        let known = |level: f64| vec![level; grid.num_nodes()];
-        let (posterior, mean) = match &self.settings.mean {
-            PriorMean::Constant(level) => (Posterior::new(precision, observations)?, known(*level)),
-            PriorMean::Field(field) if field.len() != grid.num_nodes() => {
-                return Err(GaussianError::Length { found: field.len(), grid }.into());
+        let (mean, drift) = self.before_measurements(observations)?;
+        let (posterior, scale) = match (self.settings.scale, &drift) {
+            (StdScale::Fixed(scale), _) if !(scale.is_finite() && scale > 0.0) => {
+                return Err(GaussianError::Scale { scale }.into());
             }
-            PriorMean::Field(field) => (Posterior::new(precision, observations)?, field.clone()),
-            PriorMean::Fitted { .. } if !observations.is_empty() => {
-                (Posterior::with_drift(precision, observations, &Drift::constant(grid))?, known(0.0))
+            (StdScale::Fixed(scale), Some(drift)) => {
+                (Posterior::with_drift(precision, observations, drift)?, Some(scale))
             }
-            PriorMean::Fitted { without_measurements } => {
-                (Posterior::new(precision, observations)?, known(*without_measurements))
+            (StdScale::Fixed(scale), None) => (Posterior::new(precision, observations)?, Some(scale)),
+            (StdScale::Fitted, _) => {
+                let scaled = ScaledPosterior::fit(precision, observations, &mean, drift.as_ref())?;
+                let scale = (observations.len() >= 2).then_some(scaled.scale());
+                (scaled.into_posterior(), scale)
             }
         };
         let (correction, solve) = posterior.mean_correction(&mean, MeanSolver::Exact)?;
-        let misfit = posterior.residual_fit(&mean)?.misfit;
         let mean = mean.iter().zip(&correction).map(|(mean, delta)| mean + delta).collect();
-        Ok(Fit { posterior, mean, solve, misfit })
+        Ok(Fit { posterior, mean, solve, scale })
     }
 
-    /// The factor on standard deviations; `None` if there are too few measurements to fit it.
-    fn scale(&self, fit: &Fit) -> Result<Option<f64>> {
-        match self.settings.scale {
-            StdScale::Fixed(scale) if !(scale.is_finite() && scale > 0.0) => Err(GaussianError::Scale { scale }.into()),
-            StdScale::Fixed(scale) => Ok(Some(scale)),
-            StdScale::Fitted => {
-                let num_measured = fit.posterior.observations().len();
-                let free = num_measured.saturating_sub(fit.posterior.num_flat_coefficients());
-                Ok((num_measured >= 2).then(|| (fit.misfit / free as f64).sqrt()))
+    /// The mean before the measurements, and the level as drift where it is fitted to them.
+    fn before_measurements(&self, observations: &Observations) -> Result<(Vec<f64>, Option<Drift>)> {
+        let grid = observations.grid();
+        let known = |level: f64| vec![level; grid.num_nodes()];
+        Ok(match &self.settings.mean {
+            PriorMean::Constant(level) => (known(*level), None),
+            PriorMean::Field(field) if field.len() != grid.num_nodes() => {
+                return Err(GaussianError::Length { found: field.len(), grid }.into());
             }
-        }
+            PriorMean::Field(field) => (field.clone(), None),
+            PriorMean::Fitted { .. } if !observations.is_empty() => (known(0.0), Some(Drift::constant(grid))),
+            PriorMean::Fitted { without_measurements } => (known(*without_measurements), None),
+        })
     }
 }
 
@@ -110,10 +114,9 @@ impl Reconstructor for GaussianReconstructor {
 
     fn reconstruct(&self, input: &ReconstructionInput<'_>) -> Result<Reconstruction> {
         let fit = self.fit(input)?;
-        let scale = self.scale(&fit)?;
         let variances = fit.posterior.variances()?;
-        let std = scale.map(|scale| variances.iter().map(|variance| scale * variance.sqrt()).collect());
-        let samples = match scale {
+        let std = fit.scale.map(|scale| variances.iter().map(|variance| scale * variance.sqrt()).collect());
+        let samples = match fit.scale {
             Some(scale) if self.settings.num_samples > 0 => Some(draw(input, &fit, scale, self.settings.num_samples)?),
             _ => None,
         };

@@ -14,6 +14,7 @@ use crate::mean::MeanPredictor;
 use crate::observations::Observations;
 use crate::posterior::{Correction, Posterior};
 use crate::prior::PriorEnsemble;
+use crate::residual_scale::{SCALE_FROM, ScaledPosterior};
 use crate::solve::SolveInfo;
 use crate::spread::SpreadPredictor;
 use crate::symmetry::{Symmetry, SymmetrySet};
@@ -52,6 +53,10 @@ pub struct MeanSettings {
     /// alone, with a level of its own. Below 1 two models that err differently are averaged: it pays where a network knows the
     /// shapes and blurs the edges that the graph sees. Not used below 16 measurements.
     pub network_share: f64,
+    /// Whether the scale of what the graph couples is fitted to the measurements ([`ScaledPosterior`]), so that they are smoothed
+    /// by their noise; else the field is conditioned at the graph's own scale, which a network's residual may be far below. Not
+    /// used below 16 measurements.
+    pub fitted_scale: bool,
     /// The known value of the cells outside the valid mask.
     pub invalid_value: Option<f64>,
     /// Where the std comes from.
@@ -110,13 +115,29 @@ impl MeanReconstructor {
 
     /// The graph posterior, with level and gain of the prediction as drift where they are to be fitted.
     fn posterior(&self, input: &ReconstructionInput<'_>, prediction: &[f64]) -> Result<Posterior> {
-        let num_measured = input.observations.len();
-        if !self.settings.affine || num_measured < AFFINE_FROM {
-            return Posterior::new(input.precision, input.observations);
+        if !self.settings.affine || input.observations.len() < AFFINE_FROM {
+            return self.conditioned(input, prediction, None);
         }
         let grid = input.context.grid();
         let drift = Drift::flat(grid, vec![vec![1.0; grid.num_nodes()], prediction.to_vec()])?;
-        Posterior::with_drift(input.precision, input.observations, &drift)
+        self.conditioned(input, prediction, Some(&drift))
+    }
+
+    /// The posterior at the scale that the settings ask for.
+    fn conditioned(
+        &self,
+        input: &ReconstructionInput<'_>,
+        prediction: &[f64],
+        drift: Option<&Drift>,
+    ) -> Result<Posterior> {
+        let ReconstructionInput { precision, observations, .. } = *input;
+        if self.settings.fitted_scale && observations.len() >= SCALE_FROM {
+            return Ok(ScaledPosterior::fit(precision, observations, prediction, drift)?.into_posterior());
+        }
+        match drift {
+            Some(drift) => Posterior::with_drift(precision, observations, drift),
+            None => Posterior::new(precision, observations),
+        }
     }
 
     /// The corrected prediction, averaged with the graph's own posterior mean where the share says so.
@@ -133,9 +154,9 @@ impl MeanReconstructor {
         let (mut mean, mut infos) = correction.refine(posterior, prediction)?;
         if share < 1.0 && input.observations.len() >= AFFINE_FROM {
             let grid = input.context.grid();
-            let level = Drift::flat(grid, vec![vec![1.0; grid.num_nodes()]])?;
-            let alone = Posterior::with_drift(input.precision, input.observations, &level)?;
-            let (field, more) = correction.refine(&alone, &vec![0.0; grid.num_nodes()])?;
+            let nothing = vec![0.0; grid.num_nodes()];
+            let alone = self.conditioned(input, &nothing, Some(&Drift::constant(grid)))?;
+            let (field, more) = correction.refine(&alone, &nothing)?;
             let valid = input.context.valid().as_slice();
             for ((mean, value), _) in mean.iter_mut().zip(field).zip(valid).filter(|(_, valid)| **valid) {
                 *mean = share * *mean + (1.0 - share) * value;
