@@ -1,8 +1,8 @@
 //! The method of a session: the Gaussian one of the library, or a preset with networks of this binary.
 
 use gpara::{
-    Calibration, Context, Correction, EnsembleMoments, MeasurementLayout, Observations, Posterior, PriorEnsemble,
-    Reconstruction, ReconstructionInput, RiskRule, SeedTree, StdSource, UtilityMethod,
+    Calibration, Context, Correction, EnsembleMoments, Observations, Posterior, PriorEnsemble, Reconstruction,
+    ReconstructionInput, RiskRule, SeedTree, StdSource, UtilityMethod,
 };
 use gpara_nn::Card;
 use gpara_session::{
@@ -159,8 +159,7 @@ impl Method for PresetMethod {
         let precision = residual_precision(&self.preset, &EmbeddedSource, self.task, input.context, input.ensemble);
         let mut model = FieldModel::plain(precision.map_err(Failure::into_library_error)?, input.observations);
         if let SpreadOfMean::Network(Some(calibration)) = &self.spread {
-            let layout = MeasurementLayout::of(input.context.valid(), input.observations);
-            model.interval_factors = calibration.at(layout).interval_factors;
+            model.interval_factors = calibration.of(input.context.valid(), input.observations).interval_factors;
         }
         Ok(model)
     }

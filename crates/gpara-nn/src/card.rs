@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use gpara::{
-    Calibration, CalibrationPoint, MeasurementLayout, NoiseSchedule, POISSON_DISPERSION, Parameterization, Result,
+    Calibration, CalibrationCurve, CalibrationPoint, MeasurementLayout, NoiseSchedule, POISSON_DISPERSION,
+    Parameterization, Result,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -168,7 +169,7 @@ pub struct Card {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CardCalibration {
-    /// The kind of layout, e.g. the policy that chose the points; those of one name make a curve. Left out, all do.
+    /// The [name](gpara::Policy::name) of the policy that chose the points; those of one name make a curve, and those without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<String>,
     /// Mean distance of measured cells, in cells.
@@ -218,7 +219,8 @@ impl Card {
             let point = CalibrationPoint { layout: at, std_factor, interval_factors };
             curves.entry(layout.as_deref()).or_default().push(point);
         }
-        Calibration::new(curves.into_values().collect()).map(Some)
+        let curve = |(name, points): (Option<&str>, _)| CalibrationCurve { chosen_by: name.map(str::to_owned), points };
+        Calibration::new(curves.into_iter().map(curve).collect()).map(Some)
     }
 
     /// Number of timesteps of the schedule.

@@ -3,9 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use gpara::{
-    Calibration, CalibrationPoint, Context, MeasurementLayout, NORMAL_INTERVALS, Observations, Result, SpreadPredictor,
-};
+use gpara::{Calibration, CalibrationPoint, Context, NORMAL_INTERVALS, Observations, Result, SpreadPredictor};
 
 use crate::card::Role;
 use crate::network::Network;
@@ -57,7 +55,7 @@ impl OnnxSpread {
 
     /// The factors of the card at these measurements; `None` if none were fitted.
     fn calibrated(&self, context: &Context, observations: &Observations) -> Option<CalibrationPoint> {
-        self.calibration.as_ref().map(|table| table.at(MeasurementLayout::of(context.valid(), observations)))
+        self.calibration.as_ref().map(|table| table.of(context.valid(), observations))
     }
 }
 
@@ -68,8 +66,12 @@ impl SpreadPredictor for OnnxSpread {
 
     fn predict_std(&self, context: &Context, observations: &Observations, mean: &[f64]) -> Result<Vec<f64>> {
         let outputs = self.network.maps(mean, 0.0, context, observations, &[])?;
-        let factor = self.calibrated(context, observations).map_or(1.0, |point| point.std_factor);
+        let factor = self.std_factor(context, observations);
         Ok(outputs.into_iter().map(|output| factor * spread_of_output(output)).collect())
+    }
+
+    fn std_factor(&self, context: &Context, observations: &Observations) -> f64 {
+        self.calibrated(context, observations).map_or(1.0, |point| point.std_factor)
     }
 
     fn interval_factors(&self, context: &Context, observations: &Observations) -> [f64; 3] {

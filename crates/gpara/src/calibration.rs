@@ -3,7 +3,9 @@
 use thiserror::Error as ThisError;
 
 use crate::error::{ErrorDetail, ErrorKind, Result};
+use crate::grid::ValidMask;
 use crate::layout::MeasurementLayout;
+use crate::observations::Observations;
 
 /// Probabilities of the central intervals that are calibrated.
 pub const COVERAGE_LEVELS: [f64; 3] = [0.5, 0.8, 0.95];
@@ -46,24 +48,35 @@ impl CalibrationPoint {
     }
 }
 
+/// The factors of one kind of layout, by increasing spacing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CalibrationCurve {
+    /// The policy that chose such points, where it has a name: [`Observations::chosen_by`](crate::Observations::chosen_by).
+    pub chosen_by: Option<String>,
+    /// The factors.
+    pub points: Vec<CalibrationPoint>,
+}
+
 /// Factors over layouts of measurements: one curve over densities for each kind of layout they were fitted on, such as random points
 /// and points that a policy chose.
+///
+/// Points of a policy that has a curve take that curve, all others what lies between the curves.
 ///
 /// A curve is interpolated linearly in the logarithm of the spacing; between the curves, ordered by their dispersion there, factors
 /// are interpolated linearly in the dispersion. Outside they are those of the nearest end.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Calibration(Vec<Vec<CalibrationPoint>>);
+pub struct Calibration(Vec<CalibrationCurve>);
 
 impl Calibration {
     /// A table of at least one curve of at least one point.
     ///
     /// # Errors
     /// `InvalidInput` unless the spacings of each curve increase strictly, all numbers are finite and > 0, and the intervals widen.
-    pub fn new(curves: Vec<Vec<CalibrationPoint>>) -> Result<Self> {
-        if curves.is_empty() || curves.iter().any(Vec::is_empty) {
+    pub fn new(curves: Vec<CalibrationCurve>) -> Result<Self> {
+        if curves.is_empty() || curves.iter().any(|curve| curve.points.is_empty()) {
             return Err(CalibrationError::Empty.into());
         }
-        for points in &curves {
+        for CalibrationCurve { points, .. } in &curves {
             for (at, point) in points.iter().enumerate() {
                 let [half, four_fifths, most] = point.interval_factors;
                 let MeasurementLayout { spacing, dispersion } = point.layout;
@@ -79,13 +92,23 @@ impl Calibration {
     }
 
     /// The curves.
-    pub fn curves(&self) -> &[Vec<CalibrationPoint>] {
+    pub fn curves(&self) -> &[CalibrationCurve] {
         &self.0
     }
 
-    /// The factors at a layout.
-    pub fn at(&self, layout: MeasurementLayout) -> CalibrationPoint {
-        let mut across: Vec<CalibrationPoint> = self.0.iter().map(|curve| along(curve, layout.spacing)).collect();
+    /// The factors for these measurements among the valid cells.
+    pub fn of(&self, valid: &ValidMask, observations: &Observations) -> CalibrationPoint {
+        self.at(MeasurementLayout::of(valid, observations), observations.chosen_by())
+    }
+
+    /// The factors at a layout, by the curve of its policy if there is one.
+    pub fn at(&self, layout: MeasurementLayout, chosen_by: Option<&str>) -> CalibrationPoint {
+        let own = self.0.iter().find(|curve| chosen_by.is_some() && curve.chosen_by.as_deref() == chosen_by);
+        if let Some(curve) = own {
+            return CalibrationPoint { layout, ..along(&curve.points, layout.spacing) };
+        }
+        let mut across: Vec<CalibrationPoint> =
+            self.0.iter().map(|curve| along(&curve.points, layout.spacing)).collect();
         across.sort_by(|first, second| first.layout.dispersion.total_cmp(&second.layout.dispersion));
         let found = between(&across, layout.dispersion, |point| point.layout.dispersion);
         CalibrationPoint { layout, ..found }
@@ -146,6 +169,10 @@ mod tests {
         MeasurementLayout { spacing, dispersion }
     }
 
+    fn curve(points: Vec<CalibrationPoint>) -> CalibrationCurve {
+        CalibrationCurve { chosen_by: None, points }
+    }
+
     fn point(spacing: f64, std_factor: f64) -> CalibrationPoint {
         CalibrationPoint { layout: layout(spacing, 0.5), std_factor, interval_factors: NORMAL_INTERVALS }
     }
@@ -173,11 +200,14 @@ mod tests {
 
     #[test]
     fn factors_are_interpolated_in_the_logarithm_and_held_at_the_ends() {
-        let table = Calibration::new(vec![vec![point(4.0, 1.0), point(16.0, 3.0)]]).unwrap();
-        let factor = |spacing| table.at(layout(spacing, 0.9)).std_factor;
+        let table = Calibration::new(vec![curve(vec![point(4.0, 1.0), point(16.0, 3.0)])]).unwrap();
+        let factor = |spacing| table.at(layout(spacing, 0.9), None).std_factor;
         assert_eq!((factor(1.0), factor(4.0), factor(16.0), factor(99.0)), (1.0, 1.0, 3.0, 3.0));
         assert!((factor(8.0) - 2.0).abs() < 1e-12);
-        assert_eq!(Calibration::new(vec![vec![point(4.0, 2.0)]]).unwrap().at(layout(7.0, 0.1)).std_factor, 2.0);
+        assert_eq!(
+            Calibration::new(vec![curve(vec![point(4.0, 2.0)])]).unwrap().at(layout(7.0, 0.1), None).std_factor,
+            2.0
+        );
     }
 
     #[test]
@@ -185,25 +215,38 @@ mod tests {
         let crowded =
             |spacing, std_factor| CalibrationPoint { layout: layout(spacing, 0.7), ..point(spacing, std_factor) };
         // Given out of order; at spacing 8, half way of both curves, they have 2 at .5 and 4 at .7.
-        let curves = vec![vec![crowded(4.0, 3.0), crowded(16.0, 5.0)], vec![point(4.0, 1.0), point(16.0, 3.0)]];
+        let curves =
+            vec![curve(vec![crowded(4.0, 3.0), crowded(16.0, 5.0)]), curve(vec![point(4.0, 1.0), point(16.0, 3.0)])];
         let table = Calibration::new(curves).unwrap();
-        let factor = |dispersion| table.at(layout(8.0, dispersion)).std_factor;
+        let factor = |dispersion| table.at(layout(8.0, dispersion), None).std_factor;
         for (dispersion, expected) in [(0.3, 2.0), (0.5, 2.0), (0.55, 2.5), (0.6, 3.0), (0.7, 4.0), (1.5, 4.0)] {
             assert!((factor(dispersion) - expected).abs() < 1e-12, "{dispersion}: {}", factor(dispersion));
         }
-        assert_eq!(table.at(layout(8.0, 0.6)).layout, layout(8.0, 0.6));
+        assert_eq!(table.at(layout(8.0, 0.6), None).layout, layout(8.0, 0.6));
+    }
+
+    #[test]
+    fn points_of_a_policy_take_its_curve_whatever_their_dispersion() {
+        let named = |name: &str, std_factor| CalibrationCurve {
+            chosen_by: Some(name.into()),
+            points: vec![CalibrationPoint { layout: layout(4.0, std_factor), ..point(4.0, std_factor) }],
+        };
+        let table = Calibration::new(vec![named("random", 1.0), named("gpara", 3.0)]).unwrap();
+        let factor = |chosen_by| table.at(layout(4.0, 2.0), chosen_by).std_factor;
+        assert_eq!((factor(Some("gpara")), factor(Some("random"))), (3.0, 1.0));
+        assert_eq!((factor(Some("sobol")), factor(None)), (2.0, 2.0));
     }
 
     #[test]
     fn curves_that_meet_give_one_of_them() {
-        let curves = vec![vec![point(4.0, 1.0)], vec![point(4.0, 3.0)]];
-        let factor = Calibration::new(curves).unwrap().at(layout(4.0, 0.5)).std_factor;
+        let curves = vec![curve(vec![point(4.0, 1.0)]), curve(vec![point(4.0, 3.0)])];
+        let factor = Calibration::new(curves).unwrap().at(layout(4.0, 0.5), None).std_factor;
         assert!((1.0..=3.0).contains(&factor));
     }
 
     #[test]
     fn bad_tables_and_ratios_are_refused() {
-        let refused = |points| Calibration::new(vec![points]).unwrap_err().kind();
+        let refused = |points| Calibration::new(vec![curve(points)]).unwrap_err().kind();
         assert_eq!(Calibration::new(vec![]).unwrap_err().kind(), ErrorKind::InvalidInput);
         assert_eq!(refused(vec![]), ErrorKind::InvalidInput);
         assert_eq!(refused(vec![point(4.0, 1.0), point(4.0, 1.0)]), ErrorKind::InvalidInput);

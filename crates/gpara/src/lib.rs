@@ -55,7 +55,7 @@ pub use batch::{
     BatchInput, BatchMoments, BatchRule, CarriedMoments, probe_overlap, select_batch, select_batch_with_moments,
 };
 pub use belief::{Belief, BeliefCache, BeliefModel, ErrorCoupling, NetworkBelief, error_weights};
-pub use calibration::{COVERAGE_LEVELS, Calibration, CalibrationPoint, NORMAL_INTERVALS};
+pub use calibration::{COVERAGE_LEVELS, Calibration, CalibrationCurve, CalibrationPoint, NORMAL_INTERVALS};
 pub use context::{Channel, Context};
 pub use counting_denoiser::CountingDenoiser;
 pub use denoiser::{Denoiser, DenoiserInput};

@@ -1,5 +1,7 @@
 //! The measured values so far: S, y and R of the paper's measurement model (Eq. 4), per-node noise.
 
+use std::sync::Arc;
+
 use thiserror::Error as ThisError;
 
 use crate::error::{ErrorDetail, ErrorKind, Result};
@@ -32,12 +34,25 @@ impl Observation {
 pub struct Observations {
     grid: Grid,
     entries: Vec<Observation>,
+    chosen_by: Option<Arc<str>>,
 }
 
 impl Observations {
     /// No measurement yet.
     pub fn none(grid: Grid) -> Self {
-        Self { grid, entries: Vec::new() }
+        Self { grid, entries: Vec::new(), chosen_by: None }
+    }
+
+    /// The same measurements with the [name](crate::Policy::name) of the policy that chose their places. It moves no mean; a
+    /// [`Calibration`](crate::Calibration) may know how errors are spread between such points.
+    #[must_use]
+    pub fn with_chosen_by(self, policy: Option<&str>) -> Self {
+        Self { chosen_by: policy.map(Arc::from), ..self }
+    }
+
+    /// The policy that chose all places; `None` if it is not known, or was not one.
+    pub fn chosen_by(&self) -> Option<&str> {
+        self.chosen_by.as_deref()
     }
 
     /// Records measurements; all of them land, or none.
@@ -88,7 +103,7 @@ impl Observations {
     /// The same values with every noise divided by `scale`.
     pub(crate) fn with_noise_over(&self, scale: f64) -> Self {
         let divided = |entry: &Observation| Observation { noise_std: entry.noise_std / scale, ..*entry };
-        Self { grid: self.grid, entries: self.entries.iter().map(divided).collect() }
+        Self { entries: self.entries.iter().map(divided).collect(), ..self.clone() }
     }
 
     /// The precision-weighted mean of two measurements of one node; an exact one wins.

@@ -152,6 +152,7 @@ impl AcquisitionSession {
         let selection = policy.select(&input, allowed)?;
         self.check_selection(policy.name(), &candidates, &selection.points, allowed)?;
         self.pending.extend(selection.points.iter().map(|point| point.node));
+        self.mark_chosen_by(policy.name());
         self.rounds.push(RoundRecord {
             round: self.rounds.len(),
             num_observed: self.observations.len(),
@@ -162,6 +163,13 @@ impl AcquisitionSession {
             network_calls: model.network_calls() - calls_before,
         });
         Ok(self.rounds.last().expect("a round was pushed"))
+    }
+
+    /// The first policy is that of all measurements, until another one is asked.
+    fn mark_chosen_by(&mut self, policy: &str) {
+        let known = self.rounds.is_empty() || self.observations.chosen_by() == Some(policy);
+        let observations = std::mem::replace(&mut self.observations, Observations::none(self.context.grid()));
+        self.observations = observations.with_chosen_by(known.then_some(policy));
     }
 
     /// What the policy sees of this state.
@@ -240,6 +248,7 @@ impl AcquisitionSession {
         if !record.points.is_empty() {
             policy.replayed(&self.input(&candidates, &pending, samples, precision), record.points.len())?;
         }
+        self.mark_chosen_by(policy.name());
         let told: Vec<Observation> = record.observations(self.settings.noise_std).collect();
         self.observations.add(self.context.valid(), &told)?;
         let open = record.points.iter().zip(&record.values).filter(|(_, value)| value.is_none());

@@ -24,6 +24,12 @@ pub trait SpreadPredictor: Send + Sync {
     /// infinity.
     fn predict_std(&self, context: &Context, observations: &Observations, mean: &[f64]) -> Result<Vec<f64>>;
 
+    /// The factor that [`predict_std`](Self::predict_std) applies because of errors on validation data; 1 if it applies none.
+    fn std_factor(&self, context: &Context, observations: &Observations) -> f64 {
+        let _ = (context, observations);
+        1.0
+    }
+
     /// Half widths of the central intervals of [`COVERAGE_LEVELS`](crate::COVERAGE_LEVELS) around the mean, in those
     /// standard deviations; a normal distribution's unless errors were found to have other tails.
     fn interval_factors(&self, context: &Context, observations: &Observations) -> [f64; 3] {

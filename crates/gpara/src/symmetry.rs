@@ -115,7 +115,7 @@ impl Symmetry {
         let mut out = Observations::none(to);
         // The mask was checked when the measurements were recorded.
         out.add(&ValidMask::all(to), &moved)?;
-        Ok(out)
+        Ok(out.with_chosen_by(observations.chosen_by()))
     }
 }
 
