@@ -1,6 +1,6 @@
 //! `gpara eval`: methods over a data set, paired and resumable, into tables.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,7 @@ pub(crate) struct EvalArguments {
     /// Run nothing: write the tables of recorded results, FROM/CONFIG.jsonl.gz for each configuration
     #[arg(long, conflicts_with_all = ["data", "limit", "only", "jobs", "weights", "stop_after"])]
     from: Option<PathBuf>,
-    /// Also write the numbers that the tables show to RECORD/CONFIG.jsonl.gz, small enough to keep
+    /// Also add the numbers that the tables show to RECORD/CONFIG.jsonl.gz, small enough to keep
     #[arg(long, conflicts_with = "from")]
     record: Option<PathBuf>,
     /// List the methods a configuration can name
@@ -136,9 +136,7 @@ pub(crate) fn run(arguments: &EvalArguments, console: Console) -> Outcome {
         write_whole(path, text.as_bytes())?;
     }
     if let Some(folder) = &arguments.record {
-        let numbers = config.shown_numbers();
-        let thin: Vec<Case> = cases.iter().map(|case| case.thinned(&numbers)).collect();
-        OutputFolder::open(folder)?.write(&recorded_name(path), &compressed_lines(&thin))?;
+        record(folder, &recorded_name(path), &cases, &config.shown_numbers())?;
     }
     console.data(if console.json { &summary } else { &text });
     refuse_failures(&failed)
@@ -185,6 +183,23 @@ fn overrides(arguments: &EvalArguments) -> Outcome<Vec<Override>> {
         overrides.push(Override::new("data.first", toml::Value::Integer(limit)));
     }
     Ok(overrides)
+}
+
+/// Adds the numbers that tables show to the recorded cases; a case that is recorded already is replaced, those that this run did not
+/// look at, because of `--only` or `--limit`, are kept.
+fn record(folder: &Path, name: &str, cases: &[Case], numbers: &BTreeSet<String>) -> Outcome {
+    let mut output = OutputFolder::open(folder)?;
+    let path = folder.join(name);
+    let before = if path.exists() { read_cases(&path)? } else { Vec::new() };
+    let mut all: BTreeMap<_, Case> = before.into_iter().map(|case| (owned_key(&case), case)).collect();
+    all.extend(cases.iter().map(|case| (owned_key(case), case.thinned(numbers))));
+    let all: Vec<Case> = all.into_values().collect();
+    output.write(name, &compressed_lines(&all))
+}
+
+/// What tells one case from another.
+fn owned_key(case: &Case) -> (String, String, u32) {
+    (case.method.clone(), case.scene.clone(), case.repeat)
 }
 
 /// The file of a configuration's recorded results.

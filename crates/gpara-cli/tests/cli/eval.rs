@@ -62,6 +62,27 @@ fn smoke_runs_every_method_and_resumes_with_nothing_to_do() {
 }
 
 #[test]
+fn cases_recorded_before_are_kept_by_a_run_that_looks_at_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "title = \"t\"\nabout = \"a\"\nseed = 1\n[data]\ntask = \"depth\"\nfirst = 2\nwindow = [24, 24]\n\
+        [[method]]\nname = \"linear\"\nreconstructor = \"linear\"\npolicy = \"random\"\nbudget = [9, 30]\n\
+        [[table]]\ntitle = \"t\"\nnumbers = [\"rmse\"]\nrow = [{ label = \"l\", method = \"linear/random-9\" }]\n";
+    std::fs::write(folder.path().join("one.toml"), text).unwrap();
+    let recorded = |only: &str, limit: u32| {
+        let command =
+            format!("eval one.toml --quiet --out out --record kept --only linear/random-{only} --limit {limit}");
+        gpara(folder.path(), &command).success();
+        let cases = gpara_eval::read_cases(&folder.path().join("kept/one.jsonl.gz")).unwrap();
+        cases.iter().map(|case| (case.method.clone(), case.scene.clone())).collect::<Vec<_>>()
+    };
+    let first = recorded("9", 2);
+    assert_eq!(first.len(), 2);
+    let both = recorded("30", 1);
+    assert_eq!((both.len(), both.iter().filter(|case| first.contains(case)).count()), (3, 2), "{both:?}");
+    assert_eq!(recorded("30", 1), both);
+}
+
+#[test]
 fn values_of_the_command_line_reach_the_run_and_wrong_ones_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let only = folder.path().join("one.toml");
