@@ -170,6 +170,11 @@ impl BeliefCache {
         self.since(observations, pending).filter(|&node| self.is_sure(node)).collect()
     }
 
+    /// Tests a belief is to get.
+    pub(crate) fn num_tests(&self) -> usize {
+        self.discrepancy.rule().num_tests
+    }
+
     /// How many of `count` points should test the latest belief, so that they are at most half of all measured under it.
     pub(crate) fn tests_wanted(&self, observations: &Observations, pending: &[usize], count: usize) -> usize {
         if self.discrepancy.is_distrusted() {
@@ -177,7 +182,7 @@ impl BeliefCache {
         }
         let under_way = self.tests_under_way(observations, pending).len();
         let half = (self.since(observations, pending).count() + count) / 2;
-        self.discrepancy.rule().num_tests.min(half).saturating_sub(under_way).min(count)
+        self.num_tests().min(half).saturating_sub(under_way).min(count)
     }
 
     /// Whether the latest belief is tested by a value of this cell.
