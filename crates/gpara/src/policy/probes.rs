@@ -6,8 +6,9 @@ use crate::error::Result;
 
 /// The cells of a batch of `count` that test the latest belief; none once it has its tests or is distrusted.
 ///
-/// The first half of a belief's tests are the sure candidates farthest from all measurements, the others those whose predicted value is
-/// farthest from that of any test: an offset shows anywhere, a gain only where the field is far from where the gain leaves it. Ties go to the lowest node.
+/// The first half of a belief's tests are the sure candidates farthest from all measurements, the others those whose predicted
+/// value is farthest from that of any test: an offset shows anywhere, a gain only where the field is far from where the gain
+/// leaves it. Ties go to the lowest node.
 pub(super) fn probes(input: &AcquisitionInput<'_>, belief: &BeliefCache, count: usize) -> Result<Vec<SelectedPoint>> {
     let made = belief.tests_under_way(input.observations, input.pending);
     let wanted = belief.tests_wanted(input.observations, input.pending, count);
