@@ -6,6 +6,7 @@ use std::sync::Arc;
 use thiserror::Error as ThisError;
 
 use crate::context::Context;
+use crate::discrepancy::{Discrepancy, DiscrepancyRule};
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::graph::{GraphDescriptor, GraphPredictor};
 use crate::layout::measurement_spacing;
@@ -81,17 +82,20 @@ impl BeliefModel for NetworkBelief {
     }
 }
 
-/// The belief of a session: made again whenever the measurements have come closer by a stated factor.
+/// The belief of a session: made again whenever the measurements have come closer by a stated factor, and trusted as long as a
+/// [`DiscrepancyRule`] says.
 pub struct BeliefCache {
     model: Arc<dyn BeliefModel>,
     spacing_ratio: f64,
+    discrepancy: Discrepancy,
     latest: Option<Weighed>,
     network_calls: u64,
 }
 
 /// A belief with the weights that follow from it.
 struct Weighed {
-    num_measured: usize,
+    observations: Observations,
+    sure_std: f64,
     belief: Belief,
     weights: Vec<f64>,
 }
@@ -106,7 +110,12 @@ impl BeliefCache {
         if !(spacing_ratio > 0.0 && spacing_ratio <= 1.0) {
             return Err(BeliefError::Ratio { spacing_ratio }.into());
         }
-        Ok(Self { model, spacing_ratio, latest: None, network_calls: 0 })
+        Ok(Self { model, spacing_ratio, discrepancy: Discrepancy::default(), latest: None, network_calls: 0 })
+    }
+
+    /// Another rule than the default for when beliefs are distrusted.
+    pub fn trusting(self, rule: DiscrepancyRule) -> Self {
+        Self { discrepancy: Discrepancy::new(rule), ..self }
     }
 
     /// Network evaluations made so far.
@@ -122,24 +131,86 @@ impl BeliefCache {
         let num_valid = context.valid().num_valid();
         let spacing = |num_measured| measurement_spacing(num_valid, num_measured);
         let (ratio, now) = (self.spacing_ratio, spacing(observations.len()));
-        let fresh =
-            |latest: &Weighed| latest.num_measured == observations.len() || now > ratio * spacing(latest.num_measured);
+        let fresh = |latest: &Weighed| {
+            let before = latest.observations.len();
+            before == observations.len() || now > ratio * spacing(before)
+        };
         if !self.latest.as_ref().is_some_and(fresh) {
             let belief = self.model.believe(context, observations)?;
             self.network_calls += self.model.network_calls();
-            let weights = error_weights(context, observations, &belief)?;
-            self.latest = Some(Weighed { num_measured: observations.len(), belief, weights });
+            // Kept once nothing can fail any more, so that no test counts twice.
+            let mut discrepancy = self.discrepancy.clone();
+            if let Some(latest) = &self.latest {
+                discrepancy.test(&latest.belief, latest.sure_std, &latest.observations, observations);
+            }
+            let weights = discrepant_weights(context, observations, &belief, discrepancy.squared())?;
+            let sure_std = discrepancy.rule().sure_std(context, observations, &belief.std);
+            self.discrepancy = discrepancy;
+            self.latest = Some(Weighed { observations: observations.clone(), sure_std, belief, weights });
         }
         Ok(&self.latest.as_ref().expect("made above").belief)
     }
 
-    /// The weight of every cell: see [`error_weights`].
+    /// The weight of every cell: [`error_weights`], with the discrepancy added to `std_j^2` once beliefs are distrusted (Eq. G.15).
     ///
     /// # Panics
     /// If no belief was made.
     #[track_caller]
     pub fn weights(&self) -> &[f64] {
-        &self.latest.as_ref().expect("a belief was made").weights
+        &self.latest().weights
+    }
+
+    /// The discrepancy of the beliefs from what was measured, a variance; 0 while they are trusted.
+    pub fn squared_discrepancy(&self) -> f64 {
+        self.discrepancy.squared()
+    }
+
+    /// Cells of the latest belief that test it and are measured or pending.
+    pub(crate) fn tests_under_way(&self, observations: &Observations, pending: &[usize]) -> Vec<usize> {
+        self.since(observations, pending).filter(|&node| self.is_sure(node)).collect()
+    }
+
+    /// Tests a belief is to get.
+    pub(crate) fn num_tests(&self) -> usize {
+        self.discrepancy.rule().num_tests
+    }
+
+    /// How many of `count` points should test the latest belief, so that they are at most half of all measured under it.
+    pub(crate) fn tests_wanted(&self, observations: &Observations, pending: &[usize], count: usize) -> usize {
+        if self.discrepancy.is_distrusted() {
+            return 0;
+        }
+        let under_way = self.tests_under_way(observations, pending).len();
+        let half = (self.since(observations, pending).count() + count) / 2;
+        self.num_tests().min(half).saturating_sub(under_way).min(count)
+    }
+
+    /// Whether the latest belief is tested by a value of this cell.
+    pub(crate) fn is_sure(&self, node: usize) -> bool {
+        let latest = self.latest();
+        latest.belief.std[node] <= latest.sure_std
+    }
+
+    /// What beliefs before the latest predicted at the cells they were tested at.
+    pub(crate) fn tested_values(&self) -> impl Iterator<Item = f64> + '_ {
+        self.discrepancy.predicted()
+    }
+
+    /// The estimate of the latest belief.
+    pub(crate) fn mean(&self) -> &[f64] {
+        &self.latest().belief.mean
+    }
+
+    /// Cells measured since the latest belief, then the pending ones.
+    fn since(&self, observations: &Observations, pending: &[usize]) -> impl Iterator<Item = usize> {
+        let before = &self.latest().observations;
+        let measured = observations.iter().map(|entry| entry.node).filter(|&node| !before.contains(node));
+        measured.chain(pending.iter().copied()).collect::<Vec<_>>().into_iter()
+    }
+
+    #[track_caller]
+    fn latest(&self) -> &Weighed {
+        self.latest.as_ref().expect("a belief was made")
     }
 }
 
@@ -153,7 +224,20 @@ impl BeliefCache {
 /// # Errors
 /// `ShapeMismatch` or `NonFinite` if the standard deviations do not fit the scene; those of the factorisation.
 pub fn error_weights(context: &Context, observations: &Observations, belief: &Belief) -> Result<Vec<f64>> {
+    discrepant_weights(context, observations, belief, 0.0)
+}
+
+/// [`error_weights`] of `std_j^2 + squared_discrepancy` in place of `std_j^2` (Eq. G.15).
+fn discrepant_weights(
+    context: &Context,
+    observations: &Observations,
+    belief: &Belief,
+    squared_discrepancy: f64,
+) -> Result<Vec<f64>> {
     let num_nodes = context.grid().num_nodes();
+    if belief.mean.len() != num_nodes {
+        return Err(BeliefError::MeanLength { found: belief.mean.len(), num_nodes }.into());
+    }
     if belief.std.len() != num_nodes {
         return Err(BeliefError::Length { found: belief.std.len(), num_nodes }.into());
     }
@@ -165,7 +249,7 @@ pub fn error_weights(context: &Context, observations: &Observations, belief: &Be
             return Err(BeliefError::Std { node, std }.into());
         }
         if !observations.contains(node) {
-            weights[node] = std * std / variances[node];
+            weights[node] = (std * std + squared_discrepancy) / variances[node];
         }
     }
     Ok(weights)
@@ -177,6 +261,8 @@ enum BeliefError {
     Ratio { spacing_ratio: f64 },
     #[error("{found} standard deviations for a scene of {num_nodes} cells")]
     Length { found: usize, num_nodes: usize },
+    #[error("an estimate of {found} values for a scene of {num_nodes} cells")]
+    MeanLength { found: usize, num_nodes: usize },
     #[error("the standard deviation of node {node} is {std}, it must be finite and >= 0")]
     Std { node: usize, std: f64 },
 }
@@ -185,7 +271,7 @@ impl ErrorDetail for BeliefError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Ratio { .. } => ErrorKind::InvalidInput,
-            Self::Length { .. } => ErrorKind::ShapeMismatch,
+            Self::Length { .. } | Self::MeanLength { .. } => ErrorKind::ShapeMismatch,
             Self::Std { .. } => ErrorKind::NonFinite,
         }
     }

@@ -15,6 +15,7 @@ mod calibration;
 mod context;
 mod counting_denoiser;
 mod denoiser;
+mod discrepancy;
 mod drift;
 mod engine;
 mod ensemble_cache;
@@ -59,6 +60,7 @@ pub use calibration::{COVERAGE_LEVELS, Calibration, CalibrationCurve, Calibratio
 pub use context::{Channel, Context};
 pub use counting_denoiser::CountingDenoiser;
 pub use denoiser::{Denoiser, DenoiserInput};
+pub use discrepancy::DiscrepancyRule;
 pub use drift::{Drift, MAX_DRIFT_COLUMNS};
 pub use ensemble_cache::EnsembleCache;
 pub use error::{Error, ErrorDetail, ErrorKind, Result};

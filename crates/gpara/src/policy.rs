@@ -3,6 +3,7 @@
 mod farthest_point;
 mod gpara;
 mod max_variance;
+mod probes;
 mod random;
 
 use thiserror::Error as ThisError;

@@ -1,6 +1,7 @@
 //! Posterior-aligned acquisition: weighted risk reduction under the graph posterior, calibrated by a scorer
 //! (Algorithm 1, stage I).
 
+use super::probes::probes;
 use super::{AcquisitionInput, Policy, PolicyError, SelectedPoint, Selection, check_count, with_pending};
 use crate::batch::{BatchInput, BatchRule, CarriedMoments, select_batch};
 use crate::belief::BeliefCache;
@@ -43,6 +44,9 @@ pub struct GparaSettings {
 ///
 /// Pending points enter the posterior as if measured at the conditioned ensemble's mean: the covariance, hence the
 /// utility, does not depend on their values.
+///
+/// With [`RiskRule::PredictedSpread`] a few points after each new belief test it where it is sure; once it fails, points are spread
+/// the more evenly the more it is wrong ([`DiscrepancyRule`](crate::DiscrepancyRule)).
 ///
 /// Exact utilities with [`BatchRule::ExactSequential`] and weights that do not follow an ensemble are carried from round to round
 /// ([`CarriedMoments`]): then only a new belief needs a refresh.
@@ -215,14 +219,26 @@ impl Policy for Gpara {
         check_count(input, count)?;
         let believed = self.believed(input)?;
         let input = &AcquisitionInput { precision: believed.as_ref().unwrap_or(input.precision), ..*input };
-        if self.carries() {
-            match self.select_carried(input, count) {
-                // 64 bits take twice the memory of a refresh in 32.
-                Err(error) if error.kind() == ErrorKind::OutOfMemory => {}
-                selection => return selection,
-            }
+        let mut probes = match &self.belief {
+            Some(belief) if self.settings.risk == RiskRule::PredictedSpread => probes(input, belief, count)?,
+            _ => Vec::new(),
+        };
+        if probes.is_empty() {
+            return self.select_by_utility(input, count);
         }
-        self.select_refreshed(input, count)
+        if probes.len() == count {
+            return Ok(Selection { points: probes, risk: None });
+        }
+        // The rest of the batch is chosen as if they were measured.
+        let mut pending = input.pending.to_vec();
+        pending.extend(probes.iter().map(|probe| probe.node));
+        pending.sort_unstable();
+        let candidates: Vec<usize> =
+            input.candidates.iter().copied().filter(|node| probes.iter().all(|probe| probe.node != *node)).collect();
+        let rest = AcquisitionInput { pending: &pending, candidates: &candidates, ..*input };
+        let Selection { points, risk } = self.select_by_utility(&rest, count - probes.len())?;
+        probes.extend(points);
+        Ok(Selection { points: probes, risk })
     }
 
     fn scores(&mut self, input: &AcquisitionInput<'_>) -> Result<Vec<f64>> {
@@ -234,6 +250,17 @@ impl Policy for Gpara {
 }
 
 impl Gpara {
+    fn select_by_utility(&mut self, input: &AcquisitionInput<'_>, count: usize) -> Result<Selection> {
+        if self.carries() {
+            match self.select_carried(input, count) {
+                // 64 bits take twice the memory of a refresh in 32.
+                Err(error) if error.kind() == ErrorKind::OutOfMemory => {}
+                selection => return selection,
+            }
+        }
+        self.select_refreshed(input, count)
+    }
+
     /// With moments carried from the last round, computed anew where they cannot be.
     fn select_carried(&mut self, input: &AcquisitionInput<'_>, count: usize) -> Result<Selection> {
         let AcquisitionInput { candidates, noise_std, precision, .. } = *input;
