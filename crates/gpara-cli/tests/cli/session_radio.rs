@@ -47,7 +47,7 @@ fn demo_points(folder: &Path, budget: usize) -> Vec<(u64, u64, String)> {
 }
 
 #[test]
-fn session_and_demo_choose_the_same_points_for_the_same_scene_and_no_samples_are_drawn() {
+fn session_chooses_the_points_of_the_demo_but_for_its_tests_and_no_samples_are_drawn() {
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path();
     let points = demo_points(folder, 16);
@@ -59,18 +59,20 @@ fn session_and_demo_choose_the_same_points_for_the_same_scene_and_no_samples_are
     };
     let cells = |points: &[(u64, u64, String)]| points.iter().map(|point| (point.0, point.1)).collect::<Vec<_>>();
     let first = gpara(folder, "ask S.gpara -n 8 --json").success().json();
-    assert_eq!(asked(&first), cells(&points[..8]));
+    // The demo begins with four cells that test its belief (G.15). A session does not: what it answers may not depend on the order of
+    // what it is told.
+    assert_eq!(asked(&first)[..4], cells(&points[4..8]));
     assert_eq!((&first["prior_drawn"], &first["networks_asked"]), (&Value::Bool(false), &Value::Bool(true)));
     assert!(first["points"][0]["predicted_std"].as_f64().unwrap() > 0.1, "{first:#}");
     let told: String = points[..8].iter().map(|(row, col, value)| format!("{row},{col},{value}\n")).collect();
     std::fs::write(folder.join("told.csv"), format!("row,col,value\n{told}")).unwrap();
     gpara(folder, "tell S.gpara told.csv").success();
     let second = gpara(folder, "ask S.gpara -n 8 --json").success().json();
-    assert_eq!(asked(&second), cells(&points[8..]));
+    assert!(asked(&second).iter().all(|cell| !cells(&points[..8]).contains(cell) && !asked(&first).contains(cell)));
     // What the networks say of the same measurements stands in the file.
     let third = gpara(folder, "ask S.gpara -n 1 --json").success().json();
     assert_eq!(third["networks_asked"], Value::Bool(false));
-    assert!(!cells(&points).contains(&asked(&third)[0]), "pending points are not asked again");
+    assert!(!asked(&second).contains(&asked(&third)[0]), "pending points are not asked again");
     // The intervals are those of the spread network's card.
     let half = third["interval_factors"]["50"].as_f64().unwrap();
     assert!(half > 0.1 && half != gpara::NORMAL_INTERVALS[0], "{third:#}");
