@@ -5,7 +5,6 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use gpara::{ErrorDetail, ErrorKind, Result, SeedTree};
@@ -19,6 +18,7 @@ use crate::registry::Registry;
 use crate::runner::{MethodRun, SceneRunner};
 use crate::scene::Scene;
 use crate::task::Task;
+use crate::workers::in_threads;
 
 /// A hash of the sources that decide numbers.
 pub const CODE_VERSION: &str = env!("GPARA_CODE_VERSION");
@@ -119,30 +119,21 @@ impl Harness {
             done: Mutex::default(),
             failed: Mutex::default(),
         };
-        let jobs = plan.jobs.clamp(1, work.len().max(1));
         let memory = if plan.jobs == 1 { PeakMemory::Measured } else { PeakMemory::Unknown };
-        let next = AtomicUsize::new(0);
         let (seed, task) = (self.seed, plan.task);
-        // Plain threads, not rayon's: a worker that waits inside one scene would take up another one in the middle of it.
-        let worker = || -> Result<()> {
-            while let Some((scene, cases)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let root = SeedTree::new(seed).subtree(&format!("scene/{}", scene.id));
-                for repeat in 0..=cases.iter().map(|(_, repeat)| *repeat).max().unwrap_or(0) {
-                    let seeds = if repeat == 0 { root } else { root.subtree(&format!("repeat/{repeat}")) };
-                    let runner = SceneRunner::new(plan.registry, plan.networks, task, scene, seeds, memory);
-                    for (method, _) in cases.iter().filter(|(_, of)| *of == repeat) {
-                        if plan.is_over() {
-                            return Ok(());
-                        }
-                        sink.run_case(&runner, plan, method, scene, repeat, seed, on_case)?;
+        let outcome: Result<Vec<()>> = in_threads(&work, plan.jobs, |(scene, cases)| {
+            let root = SeedTree::new(seed).subtree(&format!("scene/{}", scene.id));
+            for repeat in 0..=cases.iter().map(|(_, repeat)| *repeat).max().unwrap_or(0) {
+                let seeds = if repeat == 0 { root } else { root.subtree(&format!("repeat/{repeat}")) };
+                let runner = SceneRunner::new(plan.registry, plan.networks, task, scene, seeds, memory);
+                for (method, _) in cases.iter().filter(|(_, of)| *of == repeat) {
+                    if plan.is_over() {
+                        return Ok(());
                     }
+                    sink.run_case(&runner, plan, method, scene, repeat, seed, on_case)?;
                 }
             }
             Ok(())
-        };
-        let outcome = std::thread::scope(|threads| {
-            let handles: Vec<_> = (0..jobs).map(|_| threads.spawn(worker)).collect();
-            handles.into_iter().map(|handle| handle.join().expect("a case does not panic")).collect::<Result<Vec<_>>>()
         });
         let Sink { done, failed, .. } = sink;
         self.done.extend(done.into_inner().expect("a writer does not panic"));

@@ -28,6 +28,7 @@ mod similarity;
 mod statistics;
 mod table;
 mod task;
+mod workers;
 
 pub use ahead::Ahead;
 pub use case::{Case, compressed_lines, read_cases};
@@ -48,6 +49,7 @@ pub use similarity::structural_similarity;
 pub use statistics::{Comparison, Summary, compare};
 pub use table::{CSV_HEADER, ResultTable, TableConfig, TableRow};
 pub use task::Task;
+pub use workers::in_threads;
 
 /// The page, so that its example is compiled and run.
 #[cfg(doctest)]

@@ -1,14 +1,13 @@
 //! `gpara models calibrate`: factors on a spread network's standard deviation, from the errors on validation scenes.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Args;
 use gpara::{
     AcquisitionSession, CalibrationPoint, Context, FieldSource, MeasurementLayout, Observations, SeedTree,
     SessionSettings, SpreadPredictor, run_to_end,
 };
-use gpara_eval::{Scene, Task as EvalTask};
+use gpara_eval::{Scene, Task as EvalTask, in_threads};
 
 use crate::console::Console;
 use crate::evaluation::{DataConfig, Part, load_scenes};
@@ -50,7 +49,7 @@ pub(crate) struct CalibrateArguments {
     /// Layouts that the factors are fitted on
     #[arg(long, value_enum, value_delimiter = ',', default_value = "random,farthest-point,active")]
     policies: Vec<PolicyChoice>,
-    /// Campaigns that run at once [default: 1]
+    /// Scenes that run at once [default: 1]
     #[arg(long)]
     jobs: Option<usize>,
     /// Folder of NAME.safetensors (with libtorch) or NAME.onnx and its card, instead of the networks in the binary
@@ -109,47 +108,30 @@ pub(crate) fn run(arguments: &CalibrateArguments, console: Console) -> Outcome {
     };
     let task = Task { name: eval_task.name(), invalid_value: eval_task.invalid_value() };
     let scenes = load_scenes(&data)?;
-    let cases: Vec<(&Scene, PolicyChoice)> =
-        scenes.iter().flat_map(|scene| arguments.policies.iter().map(move |&policy| (scene, policy))).collect();
-    let one = |&(scene, policy): &(&Scene, PolicyChoice)| {
+    let of_scene = |scene: &Scene| -> Outcome<Vec<Errors>> {
         let seeds = SeedTree::new(20_261_128).subtree(&scene.id);
         let parts = MethodParts::new(&preset, &*models, task, &scene.context, seeds)?;
-        let mut errors = Errors::default();
-        errors.collect(scene, (&parts, &*spread), policy, seeds)?;
-        console.log(&format!("{} {}", scene.id, policy.name()));
-        Ok((policy, errors))
+        let mut made = Vec::new();
+        for &policy in &arguments.policies {
+            let mut errors = Errors::default();
+            errors.collect(scene, (&parts, &*spread), policy, seeds)?;
+            console.log(&format!("{} {}", scene.id, policy.name()));
+            made.push(errors);
+        }
+        Ok(made)
     };
-    let made = in_threads(&cases, arguments.jobs.unwrap_or(1), one)?;
+    let made = in_threads(&scenes, arguments.jobs.unwrap_or(1), of_scene)?;
     let mut table = format!(
         "# Fitted by `gpara models calibrate` on {} validation scenes at {COUNTS:?} measurements.\n",
         scenes.len()
     );
-    for &policy in &arguments.policies {
+    for policy in 0..arguments.policies.len() {
         let mut pooled = Errors::default();
-        made.iter().filter(|(of, _)| *of == policy).for_each(|(_, errors)| pooled.append(errors));
+        made.iter().for_each(|of_scene| pooled.append(&of_scene[policy]));
         table.push_str(&pooled.curve()?);
     }
     console.data(&table);
     Ok(())
-}
-
-/// `job` of every case, in their order, by so many threads: a campaign leaves most cores idle while a network is evaluated. Not by the
-/// pool that runs inside a campaign, whose waiting threads would take up further cases.
-fn in_threads<C: Sync, T: Send>(cases: &[C], jobs: usize, job: impl Fn(&C) -> Outcome<T> + Sync) -> Outcome<Vec<T>> {
-    let next = AtomicUsize::new(0);
-    let worker = || {
-        let mut made = Vec::new();
-        while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < cases.len()) {
-            made.push((at, job(&cases[at])));
-        }
-        made
-    };
-    let mut made: Vec<(usize, Outcome<T>)> = std::thread::scope(|threads| {
-        let handles: Vec<_> = (0..jobs.clamp(1, cases.len().max(1))).map(|_| threads.spawn(worker)).collect();
-        handles.into_iter().flat_map(|handle| handle.join().expect("a case does not panic")).collect()
-    });
-    made.sort_by_key(|(at, _)| *at);
-    made.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
 impl Errors {

@@ -1,6 +1,6 @@
 //! `gpara eval`: methods over a data set, paired and resumable, into tables.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -190,16 +190,12 @@ fn overrides(arguments: &EvalArguments) -> Outcome<Vec<Override>> {
 fn record(folder: &Path, name: &str, cases: &[Case], numbers: &BTreeSet<String>) -> Outcome {
     let mut output = OutputFolder::open(folder)?;
     let path = folder.join(name);
-    let before = if path.exists() { read_cases(&path)? } else { Vec::new() };
-    let mut all: BTreeMap<_, Case> = before.into_iter().map(|case| (owned_key(&case), case)).collect();
-    all.extend(cases.iter().map(|case| (owned_key(case), case.thinned(numbers))));
-    let all: Vec<Case> = all.into_values().collect();
+    let mut all = if path.exists() { read_cases(&path)? } else { Vec::new() };
+    let new: BTreeSet<_> = cases.iter().map(Case::key).collect();
+    all.retain(|case| !new.contains(&case.key()));
+    all.extend(cases.iter().map(|case| case.thinned(numbers)));
+    all.sort_by(|first, second| first.key().cmp(&second.key()));
     output.write(name, &compressed_lines(&all))
-}
-
-/// What tells one case from another.
-fn owned_key(case: &Case) -> (String, String, u32) {
-    (case.method.clone(), case.scene.clone(), case.repeat)
 }
 
 /// The file of a configuration's recorded results.
