@@ -4,13 +4,14 @@ use gpara::{Channel, Context, Observations, Result};
 
 use crate::card::{Card, MEASURED_CHANNEL, MEASURED_VALUE_CHANNEL};
 use crate::error::ModelError;
+use crate::guided_field::{GUIDED_FIELD_CHANNEL, guided_field};
 use crate::padding::Padding;
 
 /// The context array `[channels, padded rows * padded cols]` in the card's order; `extra` channels, one value a node, are
 /// looked up before those of the scene.
 ///
 /// # Errors
-/// `Incompatible` if the scene lacks a channel, `ShapeMismatch` if the measurements are on another grid.
+/// `Incompatible` if the scene lacks a channel or the picture for the guided field, `ShapeMismatch` if the measurements are on another grid.
 pub(crate) fn context_values(
     card: &Card,
     context: &Context,
@@ -35,6 +36,10 @@ pub(crate) fn context_values(
     for name in &card.channels {
         match name.as_str() {
             MEASURED_CHANNEL => padding.extend(&scattered(&|_| 1.0), &mut array),
+            GUIDED_FIELD_CHANNEL => {
+                let field = guided_field(context, observations)?;
+                padding.extend(&field.into_iter().map(|value| value as f32).collect::<Vec<_>>(), &mut array);
+            }
             MEASURED_VALUE_CHANNEL => padding.extend(&scattered(&|value| scale.forward(value) as f32), &mut array),
             name => {
                 let own = extra.iter().find(|channel| channel.name == name).map(|channel| channel.values.as_slice());

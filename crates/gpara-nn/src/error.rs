@@ -25,6 +25,11 @@ pub(crate) enum ModelError {
     Interface { name: String, what: &'static str, tensor: &'static str, found: String, expected: String },
     #[error("model {name} needs the context channel `{channel}`, the scene has {}", list(available))]
     Channel { name: String, channel: String, available: Vec<String> },
+    #[error(
+        "channel `{channel}` follows the scene's picture: it needs the context channels red, green and blue, the scene has {}",
+        list(available)
+    )]
+    NoPicture { channel: &'static str, available: Vec<String> },
     #[error("measurements are on a {found} grid, the scene on {expected}")]
     ObservationGrid { found: Grid, expected: Grid },
     #[error("timestep {timestep} is not allowed for model {name}: 0 to {}", num_steps - 1)]
@@ -55,6 +60,7 @@ impl ErrorDetail for ModelError {
             | Self::Role { .. }
             | Self::Load { .. }
             | Self::Channel { .. }
+            | Self::NoPicture { .. }
             | Self::Golden { .. } => ErrorKind::Incompatible,
             Self::Interface { .. } | Self::ObservationGrid { .. } => ErrorKind::ShapeMismatch,
             Self::Run { .. } => ErrorKind::Unsupported,

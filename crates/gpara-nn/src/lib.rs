@@ -12,6 +12,7 @@ mod denoiser;
 mod error;
 mod golden;
 mod graph;
+mod guided_field;
 mod network;
 mod padding;
 mod scorer;
@@ -22,6 +23,7 @@ pub use card::{Card, CardCalibration, MEASURED_CHANNEL, MEASURED_VALUE_CHANNEL, 
 pub use denoiser::{OnnxDenoiser, OnnxMean};
 pub use golden::{GoldenCheck, Verification};
 pub use graph::{OnnxGraph, PRIOR_SPREAD_CHANNEL, SPACING_CHANNEL, SPREAD_GAIN, spacing_value, spread_channel};
+pub use guided_field::{GUIDED_FIELD_CHANNEL, guided_field};
 pub use network::Network;
 pub use scorer::{BUDGET_SCALE, OnnxScorer, STATE_CHANNELS, ScorerInput};
 pub use spread::{OnnxSpread, SPREAD_LOG_OFFSET, SPREAD_LOG_RANGE, spread_of_output};

@@ -14,6 +14,9 @@ pub struct Channel {
     pub values: Vec<f32>,
 }
 
+/// Weights of red, green and blue in the luminance (Rec. 601).
+const LUMINANCE: [(&str, f32); 3] = [("red", 0.299), ("green", 0.587), ("blue", 0.114)];
+
 /// The context of one scene.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Context {
@@ -64,6 +67,16 @@ impl Context {
     /// The values of a channel by name.
     pub fn channel(&self, name: &str) -> Option<&[f32]> {
         self.channels.iter().find(|channel| channel.name == name).map(|channel| channel.values.as_slice())
+    }
+
+    /// The luminance of the scene's picture, 0..=1, `num_nodes` values; `None` without the channels `red`, `green` and `blue`,
+    /// colours in [-1, 1].
+    pub fn luminance(&self) -> Option<Vec<f64>> {
+        let mut sum = vec![0.0f32; self.grid().num_nodes()];
+        for (name, weight) in LUMINANCE {
+            sum.iter_mut().zip(self.channel(name)?).for_each(|(sum, value)| *sum += weight * value);
+        }
+        Some(sum.into_iter().map(|value| f64::from(0.5 * (value + 1.0))).collect())
     }
 }
 

@@ -12,6 +12,7 @@
 mod batch;
 mod belief;
 mod calibration;
+mod coarse_field;
 mod context;
 mod counting_denoiser;
 mod denoiser;
@@ -57,6 +58,7 @@ pub use batch::{
 };
 pub use belief::{Belief, BeliefCache, BeliefModel, ErrorCoupling, NetworkBelief, error_weights};
 pub use calibration::{COVERAGE_LEVELS, Calibration, CalibrationCurve, CalibrationPoint, NORMAL_INTERVALS};
+pub use coarse_field::CoarseField;
 pub use context::{Channel, Context};
 pub use counting_denoiser::CountingDenoiser;
 pub use denoiser::{Denoiser, DenoiserInput};

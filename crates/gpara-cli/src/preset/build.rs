@@ -366,7 +366,7 @@ pub(crate) fn residual_precision(
         Graph::Uniform => UniformGraph.predict(&descriptor)?,
         Graph::EdgeAware => EdgeAware::default().predict(&descriptor)?,
         Graph::Guided { scale } => {
-            let luminance = gpara_tasks::depth::luminance(context).ok_or_else(|| {
+            let luminance = context.luminance().ok_or_else(|| {
                 Failure::input(
                     format!("preset `{}`: a guided graph needs the context channels red, green and blue", preset.name),
                     "it is made for scenes with a picture, such as `gpara demo depth`",

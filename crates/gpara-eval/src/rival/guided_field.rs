@@ -5,7 +5,6 @@ use gpara::{
     Conductances, Drift, ErrorDetail, ErrorKind, GraphDescriptor, GraphPredictor, Guided, MeanSolver, Reconstruction,
     ReconstructionInput, Reconstructor, ResidualPrecision, Result, ScaledPosterior, UniformGraph,
 };
-use gpara_tasks::depth::luminance;
 use serde::Deserialize;
 use thiserror::Error as ThisError;
 
@@ -56,7 +55,7 @@ fn conductances(scene: &MethodScene<'_>, picture_scale: Option<f64>) -> Result<C
     let descriptor = GraphDescriptor { context: scene.context, prior_mean: &flat, prior_std: &flat, num_measured: 0 };
     match picture_scale {
         Some(scale) => {
-            let luminance = luminance(scene.context).ok_or(FieldError::NoPicture)?;
+            let luminance = scene.context.luminance().ok_or(FieldError::NoPicture)?;
             Guided::new(luminance, scale)?.predict(&descriptor)
         }
         None => UniformGraph.predict(&descriptor),

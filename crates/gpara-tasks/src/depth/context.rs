@@ -1,6 +1,6 @@
 //! The context channels of a depth scene, all computed from its picture.
 
-use gpara::{Channel, Context, Grid};
+use gpara::{Channel, Context, Grid, ValidMask};
 
 /// Names of the context channels, in the order networks read them.
 ///
@@ -9,32 +9,18 @@ use gpara::{Channel, Context, Grid};
 ///   picture, where depth may jump
 pub const CHANNELS: [&str; 4] = ["red", "green", "blue", "luminance_gradient"];
 
-/// Weights of red, green and blue in the luminance (Rec. 601).
-const LUMINANCE: [f32; 3] = [0.299, 0.587, 0.114];
-
 /// A luminance step of a quarter of the range between the two neighbours of a cell counts as a full edge.
 const GRADIENT_GAIN: f32 = 4.0;
 
 pub(super) fn channels(grid: Grid, rgb: &[[u8; 3]]) -> Vec<Channel> {
     let color = |place: usize| rgb.iter().map(|pixel| f32::from(pixel[place]) / 127.5 - 1.0).collect::<Vec<f32>>();
-    let colors = [color(0), color(1), color(2)];
-    let gradient = luminance_gradient(grid, &luminance_of(&colors[0], &colors[1], &colors[2]));
-    let values = colors.into_iter().chain([gradient]);
-    CHANNELS.iter().zip(values).map(|(&name, values)| Channel { name: name.into(), values }).collect()
-}
-
-/// The luminance of a scene's picture, 0..=1, one value a node; `None` without the channels `red`, `green`, `blue`.
-pub fn luminance(context: &Context) -> Option<Vec<f64>> {
-    let channel = |name| context.channel(name);
-    let values = luminance_of(channel("red")?, channel("green")?, channel("blue")?);
-    Some(values.into_iter().map(f64::from).collect())
-}
-
-/// From colours in [-1, 1] to luminance in 0..=1.
-fn luminance_of(red: &[f32], green: &[f32], blue: &[f32]) -> Vec<f32> {
-    let [r, g, b] = LUMINANCE;
-    let mixed = red.iter().zip(green).zip(blue).map(|((red, green), blue)| r * red + g * green + b * blue);
-    mixed.map(|value| 0.5 * (value + 1.0)).collect()
+    let mut channels: Vec<Channel> =
+        CHANNELS.iter().zip(0..3).map(|(&name, place)| Channel { name: name.into(), values: color(place) }).collect();
+    let colors = Context::new(ValidMask::all(grid), channels.clone()).expect("a finite value a pixel");
+    let luminance: Vec<f32> =
+        colors.luminance().expect("the three colours").into_iter().map(|value| value as f32).collect();
+    channels.push(Channel { name: CHANNELS[3].into(), values: luminance_gradient(grid, &luminance) });
+    channels
 }
 
 /// Central differences, one-sided at the border.
@@ -52,8 +38,6 @@ fn luminance_gradient(grid: Grid, luminance: &[f32]) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
-    use gpara::ValidMask;
-
     use super::*;
     use crate::depth::DepthScene;
 
@@ -69,7 +53,7 @@ mod tests {
         assert_eq!(context.channel("red").unwrap(), [-1.0, 1.0]);
         assert_eq!(context.channel("green").unwrap(), [1.0, -1.0]);
         assert!((context.channel("blue").unwrap()[1] + 0.6).abs() < 1e-6);
-        let luminance = luminance(&context).unwrap();
+        let luminance = context.luminance().unwrap();
         assert!((luminance[0] - 0.587).abs() < 1e-6 && (luminance[1] - (0.299 + 0.2 * 0.114)).abs() < 1e-6);
     }
 
@@ -87,6 +71,6 @@ mod tests {
 
     #[test]
     fn luminance_needs_the_three_colours() {
-        assert_eq!(luminance(&Context::empty(Grid::new(1, 1).unwrap())), None);
+        assert_eq!(Context::empty(Grid::new(1, 1).unwrap()).luminance(), None);
     }
 }

@@ -8,7 +8,7 @@ mod sample_rooms;
 mod scene;
 mod units;
 
-pub use context::{CHANNELS, luminance};
+pub use context::CHANNELS;
 pub use dataset::{DepthDataset, DepthMap};
 pub use sample_rooms::{NUM_SAMPLE_ROOMS, sample_room, sample_rooms};
 pub use scene::DepthScene;
