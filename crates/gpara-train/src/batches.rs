@@ -9,9 +9,10 @@ use rayon::prelude::*;
 use tch::{Device, Kind, Tensor};
 
 use crate::augment::{Augmented, augment};
-use crate::config::{MaskConfig, Role, TrainConfig};
+use crate::config::{MaskConfig, Role, Source, TrainConfig};
 use crate::config_stages::{AugmentConfig, StepWeighting};
 use crate::data::{Maps, Picture};
+use crate::guided::sample_field;
 use crate::masks::MapLayouts;
 use crate::target::BatchScale;
 
@@ -29,6 +30,8 @@ pub(crate) struct Draw {
     pub(crate) timesteps: Vec<i64>,
     /// `[batch, num_nodes]`, 1 = measured; empty if the network does not see measurements.
     pub(crate) measured: Vec<u8>,
+    /// `[batch, num_nodes]` guided fields; empty if no network reads them.
+    pub(crate) guided: Vec<f32>,
     /// 0..8: bit 0 mirrors rows, bit 1 mirrors columns, bit 2 swaps rows with columns.
     pub(crate) symmetry: usize,
     /// One changed map a sample, in place of the stored ones; empty without augmentation.
@@ -51,6 +54,8 @@ pub(crate) struct BatchSource {
     symmetries: &'static [usize],
     pictures: Arc<Vec<Picture>>,
     augmentation: Option<AugmentConfig>,
+    source: Source,
+    guided_field: bool,
     /// The order of one epoch.
     epoch: Option<(u64, Vec<i64>)>,
 }
@@ -83,8 +88,15 @@ impl BatchSource {
             symmetries,
             pictures: Arc::clone(&maps.pictures),
             augmentation,
+            source: config.data,
+            guided_field: config.guided_field,
             epoch: None,
         })
+    }
+
+    /// The batches with the guided field, for a stage whose frozen mean reads it.
+    pub(crate) fn with_guided_field(self, guided_field: bool) -> Self {
+        Self { guided_field, ..self }
     }
 
     /// The draws of a step.
@@ -138,8 +150,32 @@ impl BatchSource {
                 measured
             }
         };
+        let guided = self.guided_fields(&maps, &augmented, &measured)?;
         let chosen = self.seeds.stream(&format!("symmetry/{step}")).index(self.symmetries.len());
-        Ok(Draw { step, maps, timesteps, measured, symmetry: self.symmetries[chosen], augmented })
+        Ok(Draw { step, maps, timesteps, measured, guided, symmetry: self.symmetries[chosen], augmented })
+    }
+
+    /// The guided field of every sample; empty if no network reads it.
+    fn guided_fields(&self, maps: &[i64], augmented: &[Augmented], measured: &[u8]) -> Result<Vec<f32>> {
+        if !self.guided_field {
+            return Ok(Vec::new());
+        }
+        let num_nodes = self.grid.num_nodes();
+        let fields = maps
+            .par_iter()
+            .zip(measured.par_chunks_exact(num_nodes))
+            .enumerate()
+            .map(|(sample, (&map, cells))| {
+                let nodes: Vec<usize> = (0..num_nodes).filter(|&node| cells[node] == 1).collect();
+                match augmented.get(sample) {
+                    Some(Augmented { field, context, valid }) => {
+                        sample_field(self.source, valid, context, field, &nodes)
+                    }
+                    None => self.pictures[map as usize].guided_field(self.source, &nodes),
+                }
+            })
+            .collect::<Result<Vec<_>>>()?;
+        Ok(fields.concat())
     }
 
     /// The map of a sample: every epoch is a random permutation of all maps.
@@ -183,6 +219,8 @@ pub(crate) struct Batch {
     pub(crate) timesteps: Tensor,
     /// `[B, 1, H, W]` 1 at measured cells; `None` for a configuration without masks.
     pub(crate) measured: Option<Tensor>,
+    /// `[B, 1, H, W]` guided fields, if a network reads them.
+    pub(crate) guided: Option<Tensor>,
     /// `[B]` which maps, i64.
     pub(crate) index: Tensor,
     symmetry: usize,
@@ -198,6 +236,8 @@ impl Batch {
         };
         let measured = (!draw.measured.is_empty())
             .then(|| Tensor::from_slice(&draw.measured).to_device(device).to_kind(Kind::Float).view_as(&clean));
+        let guided =
+            (!draw.guided.is_empty()).then(|| Tensor::from_slice(&draw.guided).to_device(device).view_as(&clean));
         let turn = |tensor: Tensor| turned(tensor, draw.symmetry);
         Self {
             clean: turn(clean),
@@ -205,6 +245,7 @@ impl Batch {
             valid: turn(valid),
             timesteps: Tensor::from_slice(&draw.timesteps).to_device(device),
             measured: measured.map(turn),
+            guided: guided.map(turn),
             index,
             symmetry: draw.symmetry,
         }
@@ -246,9 +287,18 @@ fn grid_steps(config: &TrainConfig, schedule: &NoiseSchedule) -> Result<Vec<(i64
     Ok(steps.collect())
 }
 
-/// Appends the channels `measured` and `measured_value`, the values in the network's scale.
-pub(crate) fn with_measurements(context: &Tensor, measured: &Tensor, clean: &Tensor, scale: &BatchScale) -> Tensor {
-    Tensor::cat(&[context, measured, &(measured * scale.forward(clean))], 1)
+/// Appends the guided field, if the network reads it, and the channels `measured` and `measured_value`, the values in the
+/// network's scale.
+pub(crate) fn with_measurements(
+    context: &Tensor,
+    guided: Option<&Tensor>,
+    measured: &Tensor,
+    clean: &Tensor,
+    scale: &BatchScale,
+) -> Tensor {
+    let values = measured * scale.forward(clean);
+    let channels: Vec<&Tensor> = [context].into_iter().chain(guided).chain([measured, &values]).collect();
+    Tensor::cat(&channels, 1)
 }
 
 /// One of the symmetries of the square (0..8) of the last two dimensions.

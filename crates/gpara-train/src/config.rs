@@ -88,6 +88,29 @@ impl Keep {
     }
 }
 
+/// The error of one map in the loss of a mean network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MapError {
+    /// Mean squared error: maps with few measurements weigh most.
+    #[default]
+    MeanSquare,
+    /// Its root, which validation averages too.
+    RootMeanSquare,
+}
+
+impl MapError {
+    /// Left out of a written configuration, so that its hash is that of one without the key.
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A key at its default is left out of a written configuration, so that its hash is that of one without the key.
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
 /// How often things are reported and kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -120,6 +143,13 @@ pub struct TrainConfig {
     pub parameterization: Output,
     /// Whether the context has the channels `measured` and `measured_value`.
     pub measurements: bool,
+    /// Whether the context has the channel `guided_field`, the interpolation of the measurements along the picture, and the
+    /// network corrects it: its output is added to that channel (role `mean` of depth).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub guided_field: bool,
+    /// What the loss of a network of role `mean` averages over the maps of a batch.
+    #[serde(default, skip_serializing_if = "MapError::is_default")]
+    pub map_error: MapError,
     /// The scale of the field that a network of role `mean` works in; the loss is of the field itself.
     #[serde(default, skip_serializing_if = "Target::is_field")]
     pub target: Target,
@@ -195,6 +225,8 @@ impl TrainConfig {
             (Role::Scorer, Some(scorer)) => scorer.hidden,
             _ => 1,
         };
+        let guided = self.channels().iter().position(|channel| channel == gpara_nn::GUIDED_FIELD_CHANNEL);
+        self.network.corrected_channel = guided.map(|at| at as i64);
         self.network.check()?;
         if self.name.is_empty() || !self.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
             return refuse("name", self.name, "letters, digits and `_`");
@@ -283,6 +315,19 @@ impl TrainConfig {
         if !self.target.is_field() && (role != Role::Mean || !self.data.is_depth()) {
             return refuse("target", format!("{:?}", self.target), "field, except for role mean of depth");
         }
+        if self.guided_field {
+            let fits = role == Role::Mean && self.data.is_depth() && self.measurements && self.target.is_field();
+            if !fits {
+                return refuse(
+                    "guided_field",
+                    "true".into(),
+                    "only for role mean of depth with measurements and target field",
+                );
+            }
+        }
+        if self.map_error != MapError::default() && role != Role::Mean {
+            return refuse("map_error", format!("{:?}", self.map_error), "mean_square, except for role mean");
+        }
         let conditioned = matches!(role, Role::Graph | Role::Scorer);
         if self.measurements && conditioned {
             return refuse("measurements", "true".into(), "false for graph and scorer, which read other channels");
@@ -325,6 +370,7 @@ impl TrainConfig {
             Role::Graph if self.likelihood.is_some() => &[gpara_nn::PRIOR_SPREAD_CHANNEL, gpara_nn::SPACING_CHANNEL],
             Role::Graph => &[gpara_nn::PRIOR_SPREAD_CHANNEL],
             Role::Scorer => &gpara_nn::STATE_CHANNELS,
+            Role::Mean if self.guided_field => &[gpara_nn::GUIDED_FIELD_CHANNEL, "measured", "measured_value"],
             Role::Prior | Role::Mean | Role::Spread if self.measurements => &["measured", "measured_value"],
             Role::Prior | Role::Mean | Role::Spread => &[],
         };

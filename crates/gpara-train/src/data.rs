@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use gpara::{Context, Grid, Result, SeedTree};
+use gpara::{Context, Grid, Result, SeedTree, ValidMask};
 use gpara_tasks::Split;
 use gpara_tasks::depth::{self, DepthDataset, DepthMap, DepthScene};
 use gpara_tasks::radio::{self, RadioDataset, RadioMap};
@@ -13,6 +13,7 @@ use tch::{Device, Tensor};
 
 use crate::config::Source;
 use crate::error::TrainError;
+use crate::guided::sample_field;
 use crate::masks::MapLayouts;
 
 /// One part of the data.
@@ -41,6 +42,21 @@ pub(crate) struct Picture {
     pub(crate) field: Vec<f32>,
     /// Whether every cell has a depth.
     pub(crate) whole: bool,
+}
+
+impl Picture {
+    /// The guided field of the picture with exact values at `nodes`.
+    ///
+    /// # Errors
+    /// Those of [`sample_field`].
+    pub(crate) fn guided_field(&self, source: Source, nodes: &[usize]) -> Result<Vec<f32>> {
+        let grid = self.scene.grid();
+        let known = self.field.iter().map(|&value| self.whole || value > -1.0).collect();
+        let valid = ValidMask::new(grid, known)?;
+        let context = self.scene.context(&valid)?;
+        let values: Vec<f32> = context.channels().iter().flat_map(|channel| channel.values.iter().copied()).collect();
+        sample_field(source, &valid, &values, &self.field, nodes)
+    }
 }
 
 /// One map on the CPU.

@@ -12,6 +12,7 @@ use crate::config::{Role, TrainConfig};
 use crate::config_stages::ConditionerConfig;
 use crate::data::Maps;
 use crate::error::TrainError;
+use crate::guided::batch_fields;
 use crate::objective::clean_estimate;
 use crate::spread_stage::log_scales;
 use crate::target::BatchScale;
@@ -47,6 +48,26 @@ impl Frozen {
             return Err(TrainError::File { path, reason }.into());
         }
         Ok(Self { network, config, schedule: NoiseSchedule::ddpm(), _store: store })
+    }
+
+    /// Whether it is a mean that corrects the guided field.
+    pub(crate) fn reads_guided_field(&self) -> bool {
+        self.config.guided_field
+    }
+
+    /// The guided fields of a batch, if the network reads them; shapes of [`batch_fields`].
+    ///
+    /// # Errors
+    /// Those of [`batch_fields`].
+    pub(crate) fn guided_fields(
+        &self,
+        context: &Tensor,
+        valid: &Tensor,
+        clean: &Tensor,
+        measured: &Tensor,
+    ) -> Result<Option<Tensor>> {
+        let fields = self.reads_guided_field().then(|| batch_fields(self.config.data, context, valid, clean, measured));
+        fields.transpose()
     }
 
     /// Samples of the prior without measurements, `[n, L, H, W]`: the cached ensembles of the method.
@@ -119,11 +140,19 @@ impl Frozen {
     }
 
     /// The estimate of a mean network given the cells where `measured` is 1; `[B, 1, H, W]`.
-    pub(crate) fn mean_estimates(&self, clean: &Tensor, context: &Tensor, measured: &Tensor) -> Tensor {
+    ///
+    /// `guided` are the guided fields, needed if the network [reads them](Self::reads_guided_field).
+    pub(crate) fn mean_estimates(
+        &self,
+        clean: &Tensor,
+        context: &Tensor,
+        guided: Option<&Tensor>,
+        measured: &Tensor,
+    ) -> Tensor {
         tch::no_grad(|| {
             let scale = BatchScale::of(self.config.target, Some(measured), clean);
             let context = match self.config.measurements {
-                true => with_measurements(context, measured, clean, &scale),
+                true => with_measurements(context, guided, measured, clean, &scale),
                 false => context.shallow_clone(),
             };
             let last = timestep(self.schedule.num_steps() - 1, clean);
@@ -159,7 +188,7 @@ impl Frozen {
             return context.shallow_clone();
         }
         let none = clean.zeros_like();
-        with_measurements(context, measured.unwrap_or(&none), clean, &BatchScale::Identity)
+        with_measurements(context, None, measured.unwrap_or(&none), clean, &BatchScale::Identity)
     }
 }
 

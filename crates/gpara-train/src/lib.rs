@@ -22,6 +22,7 @@ mod flat;
 mod frozen;
 mod graph_loss;
 mod graph_stage;
+mod guided;
 mod likelihood_stage;
 mod masks;
 mod objective;
@@ -43,7 +44,7 @@ mod validation;
 mod weights;
 
 pub use config::{
-    BudgetConfig, CountDraw, Keep, LogConfig, MaskConfig, OptimizerConfig, Output, Role, Source, TrainConfig,
+    BudgetConfig, CountDraw, Keep, LogConfig, MapError, MaskConfig, OptimizerConfig, Output, Role, Source, TrainConfig,
 };
 pub use config_stages::{
     AugmentConfig, ConditionerConfig, GraphConfig, LikelihoodConfig, ScorerConfig, ScorerLossConfig, StepWeighting,

@@ -77,11 +77,12 @@ impl<'a> LikelihoodStage<'a> {
         &self,
         clean: &Tensor,
         context: &Tensor,
+        guided: Option<&Tensor>,
         valid: &Tensor,
         measured: &Tensor,
         train: bool,
     ) -> Result<(Tensor, Tensor)> {
-        let mean = self.mean.mean_estimates(clean, context, measured);
+        let mean = self.mean.mean_estimates(clean, context, guided, measured);
         let std = self.spread.spreads(&mean, clean, context, measured);
         let count = |tensor: &Tensor| -> Result<Vec<f64>> {
             let sums = tensor.sum_dim_intlist([1, 2, 3].as_slice(), false, Kind::Double);
@@ -135,7 +136,8 @@ impl<'a> LikelihoodStage<'a> {
             let (clean, valid, context) = (part(&maps.fields), part(&maps.valid), part(&maps.contexts));
             let observed = mask(self.config, maps, first as usize, count as usize, measured);
             let observed = observed.to_device(self.device).view_as(&clean);
-            let (logits, residual) = self.believed(&clean, &context, &valid, &observed, false)?;
+            let guided = self.mean.guided_fields(&context, &valid, &clean, &observed)?;
+            let (logits, residual) = self.believed(&clean, &context, guided.as_ref(), &valid, &observed, false)?;
             let graph = conductances(&if learned { logits } else { logits.zeros_like() }, &valid);
             total += self.losses(&graph, &residual, &valid)?.0 * count as f64;
         }
@@ -149,15 +151,16 @@ impl Stage for LikelihoodStage<'_> {
     }
 
     fn begin(&mut self, step: u64) -> Result<()> {
-        self.ahead.begin(BatchSource::new(self.config, self.maps, &NoiseSchedule::ddpm())?, step);
+        let source = BatchSource::new(self.config, self.maps, &NoiseSchedule::ddpm())?;
+        self.ahead.begin(source.with_guided_field(self.mean.reads_guided_field()), step);
         Ok(())
     }
 
     fn loss(&mut self) -> Result<Tensor> {
         let batch = Batch::gather(self.maps, &self.ahead.next()?, self.device);
-        let Batch { clean, context, valid, measured, .. } = &batch;
+        let Batch { clean, context, guided, valid, measured, .. } = &batch;
         let observed = measured.as_ref().expect("a graph's configuration has masks");
-        let (logits, residual) = self.believed(clean, context, valid, observed, true)?;
+        let (logits, residual) = self.believed(clean, context, guided.as_ref(), valid, observed, true)?;
         let graph = conductances(&logits, valid);
         let (value, gradient) = self.losses(&graph, &residual, valid)?;
         // A number whose value is the loss and whose gradient by the conductances is the one of the core.

@@ -58,14 +58,22 @@ impl<'a> SpreadStage<'a> {
     }
 
     /// Size of the errors, logarithm of the predicted scale, and 1 at the cells that count; `[B, 1, H, W]` each.
-    fn errors(&self, clean: &Tensor, context: &Tensor, valid: &Tensor, measured: &Tensor, train: bool) -> [Tensor; 3] {
-        let mean = self.mean.mean_estimates(clean, context, measured);
+    fn errors(
+        &self,
+        clean: &Tensor,
+        context: &Tensor,
+        guided: Option<&Tensor>,
+        valid: &Tensor,
+        measured: &Tensor,
+        train: bool,
+    ) -> [Tensor; 3] {
+        let mean = self.mean.mean_estimates(clean, context, guided, measured);
         let log_scale = log_scales(&self.network, &mean, context, measured, clean, train);
         [(clean - mean).abs(), log_scale, valid * (1.0 - measured)]
     }
 
     /// Mean over all counted cells of the validation maps at the factor of largest likelihood.
-    fn error(&self, measured: Measured, constant: bool) -> f64 {
+    fn error(&self, measured: Measured, constant: bool) -> Result<f64> {
         let maps = self.validation_maps;
         let num_maps = maps.ids.len() as i64;
         let (mut ratio, mut log_scale, mut cells) = (0.0, 0.0, 0.0);
@@ -75,7 +83,9 @@ impl<'a> SpreadStage<'a> {
             let clean = part(&maps.fields);
             let observed = mask(self.config, maps, first as usize, count as usize, measured);
             let observed = observed.to_device(self.device).view_as(&clean);
-            let [size, log, counted] = self.errors(&clean, &part(&maps.contexts), &part(&maps.valid), &observed, false);
+            let (context, valid) = (part(&maps.contexts), part(&maps.valid));
+            let guided = self.mean.guided_fields(&context, &valid, &clean, &observed)?;
+            let [size, log, counted] = self.errors(&clean, &context, guided.as_ref(), &valid, &observed, false);
             let log = if constant { log.zeros_like() } else { log };
             let sum = |tensor: Tensor| tensor.sum(Kind::Double).double_value(&[]);
             ratio += sum(size * (-&log).exp() * &counted);
@@ -84,7 +94,7 @@ impl<'a> SpreadStage<'a> {
         }
         // With scales b times a: the mean of log(2 a b) + |r| / (a b) is least at a = mean(|r| / b), where it is
         // mean(log b) + log a + log 2 + 1.
-        log_scale / cells + (ratio / cells).ln() + 2.0f64.ln() + 1.0
+        Ok(log_scale / cells + (ratio / cells).ln() + 2.0f64.ln() + 1.0)
     }
 }
 
@@ -97,7 +107,7 @@ pub(crate) fn log_scales(
     clean: &Tensor,
     train: bool,
 ) -> Tensor {
-    let context = with_measurements(context, measured, clean, &BatchScale::Identity);
+    let context = with_measurements(context, None, measured, clean, &BatchScale::Identity);
     let output = network.forward(mean, &timestep(0, mean), &context, train);
     (output + SPREAD_LOG_OFFSET).clamp(SPREAD_LOG_RANGE[0], SPREAD_LOG_RANGE[1])
 }
@@ -108,15 +118,16 @@ impl Stage for SpreadStage<'_> {
     }
 
     fn begin(&mut self, step: u64) -> Result<()> {
-        self.ahead.begin(BatchSource::new(self.config, self.maps, &NoiseSchedule::ddpm())?, step);
+        let source = BatchSource::new(self.config, self.maps, &NoiseSchedule::ddpm())?;
+        self.ahead.begin(source.with_guided_field(self.mean.reads_guided_field()), step);
         Ok(())
     }
 
     fn loss(&mut self) -> Result<Tensor> {
         let batch = Batch::gather(self.maps, &self.ahead.next()?, self.device);
-        let Batch { clean, context, valid, measured, .. } = &batch;
+        let Batch { clean, context, guided, valid, measured, .. } = &batch;
         let measured = measured.as_ref().expect("a spread's configuration has masks");
-        let [size, log_scale, counted] = self.errors(clean, context, valid, measured, true);
+        let [size, log_scale, counted] = self.errors(clean, context, guided.as_ref(), valid, measured, true);
         let losses = (&log_scale + size * (-&log_scale).exp()) * &counted;
         Ok(losses.sum(Kind::Float) / counted.sum(Kind::Float))
     }
@@ -126,8 +137,11 @@ impl Stage for SpreadStage<'_> {
     }
 
     fn validate(&self) -> Result<Vec<(&'static str, f64)>> {
-        let mut errors: Vec<_> = CHECKS.iter().map(|&(name, measured)| (name, self.error(measured, false))).collect();
-        errors.push((CONSTANT_CHECK, self.error(CHECKS[0].1, true)));
+        let mut errors = Vec::new();
+        for (name, measured) in CHECKS {
+            errors.push((name, self.error(measured, false)?));
+        }
+        errors.push((CONSTANT_CHECK, self.error(CHECKS[0].1, true)?));
         Ok(errors)
     }
 }

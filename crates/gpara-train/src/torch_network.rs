@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use gpara::{Context, Denoiser, DenoiserInput, Grid, MeanPredictor, NoiseSchedule, Observations, Pullback, Result};
-use gpara_nn::TargetScale;
+use gpara_nn::{GUIDED_FIELD_CHANNEL, TargetScale, guided_field};
 use tch::{Device, nn};
 
 use self::gather::{Gather, Request};
@@ -131,6 +131,9 @@ impl TorchNetwork {
         let mut array = Vec::with_capacity(self.channels.len() * num_nodes);
         for channel in &self.channels {
             match channel.as_str() {
+                GUIDED_FIELD_CHANNEL => {
+                    array.extend(guided_field(context, observations)?.into_iter().map(|value| value as f32));
+                }
                 "measured" => array.extend(scattered(&|_| 1.0)),
                 "measured_value" => array.extend(scattered(&|value| scale.forward(value) as f32)),
                 channel => {

@@ -85,7 +85,7 @@ pub fn train(config: &TrainConfig, options: &RunOptions) -> Result<RunSummary> {
     let store = nn::VarStore::new(options.device);
     let stage = stage(config, options, &store, &maps, &validation_maps)?;
     if let Some(start) = &config.start {
-        weights::copy_into(&store, &options.out.join(format!("{start}.safetensors")))?;
+        weights::copy_into(&store, &options.out.join(format!("{start}.safetensors")), config)?;
     }
     let grid = [maps.grid.rows(), maps.grid.cols()];
     let mut run = Run::new(config, options, stage, store, maps.ids.len(), grid)?;

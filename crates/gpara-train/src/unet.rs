@@ -34,6 +34,9 @@ pub struct UNetConfig {
     /// Output channels. Left out of a file: it follows from the role.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub out_channels: i64,
+    /// The context channel, counted from 0, that the output is added to. Left out of a file: it follows from the channels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrected_channel: Option<i64>,
 }
 
 fn one() -> i64 {
@@ -287,7 +290,11 @@ impl UNet {
                 hidden = upsample.forward(&hidden.upsample_nearest2d([size[2] * 2, size[3] * 2], None, None));
             }
         }
-        self.conv_out.forward(&self.norm_out.forward(&hidden).silu())
+        let output = self.conv_out.forward(&self.norm_out.forward(&hidden).silu());
+        match self.config.corrected_channel {
+            Some(channel) => output + context.narrow(1, channel, 1),
+            None => output,
+        }
     }
 
     /// Sinusoids (sines, then cosines) of the timestep through two layers, SiLU after each.
@@ -328,6 +335,7 @@ mod tests {
             dropout: 0.1,
             in_channels: 4,
             out_channels: 1,
+            corrected_channel: None,
         }
     }
 
@@ -362,6 +370,17 @@ mod tests {
         let (x, context) = (Tensor::randn([1, 1, 8, 8], options), Tensor::randn([1, 3, 8, 8], options));
         let output = network.forward(&x, &Tensor::from_slice(&[5f32]), &context, false);
         assert_eq!(f64::try_from(output.abs().max()).unwrap(), 0.0);
+    }
+
+    #[test]
+    fn fresh_correction_leaves_its_channel_as_it_is() {
+        let store = nn::VarStore::new(Device::Cpu);
+        let config = UNetConfig { corrected_channel: Some(1), ..small() };
+        let network = UNet::new(&store.root(), &config).unwrap();
+        let options = (Kind::Float, Device::Cpu);
+        let (x, context) = (Tensor::randn([2, 1, 8, 8], options), Tensor::randn([2, 3, 8, 8], options));
+        let output = network.forward(&x, &Tensor::from_slice(&[5f32, 8.0]), &context, false);
+        assert!(output.equal(&context.narrow(1, 1, 1)));
     }
 
     #[test]

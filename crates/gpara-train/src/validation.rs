@@ -6,6 +6,7 @@ use tch::{Kind, Tensor};
 use crate::batches::with_measurements;
 use crate::config::{Role, TrainConfig};
 use crate::data::Maps;
+use crate::guided::batch_fields;
 use crate::masks::Layout;
 use crate::objective::clean_estimate;
 use crate::target::BatchScale;
@@ -122,7 +123,11 @@ fn error(
         });
         let scale = BatchScale::of(config.target, mask.as_ref(), &clean);
         if let Some(mask) = &mask {
-            context = with_measurements(&context, mask, &clean, &scale);
+            let guided = config.guided_field.then(|| {
+                let valid = maps.valid.narrow(0, first, count);
+                batch_fields(config.data, &context, &valid, &clean, mask)
+            });
+            context = with_measurements(&context, guided.transpose()?.as_ref(), mask, &clean, &scale);
         }
         let field = match estimate {
             Estimate::OneStep => one_step(network, config, schedule, &clean, &context, &scale),

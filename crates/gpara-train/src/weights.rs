@@ -43,6 +43,12 @@ fn last() -> Keep {
     Keep::Last
 }
 
+/// The layer that reads state and context.
+const FIRST_LAYER: &str = "conv_in.weight";
+
+/// The layer that makes the output.
+const LAST_LAYER: [&str; 2] = ["conv_out.weight", "conv_out.bias"];
+
 /// Key of the facts in the file's header.
 const FACTS: &str = "facts";
 
@@ -111,11 +117,37 @@ fn read_as<N>(
 
 /// Copies stored weights into the variables of a network that is there already.
 ///
+/// A network that reads channels more than the stored one sees nothing of them at first; one that corrects a channel which the
+/// stored one did not starts without a correction.
+///
 /// # Errors
 /// As [`read`].
-pub(crate) fn copy_into(store: &nn::VarStore, path: &Path) -> Result<()> {
-    let (tensors, _) = read_tensors(path)?;
+pub(crate) fn copy_into(store: &nn::VarStore, path: &Path, config: &TrainConfig) -> Result<()> {
+    let (mut tensors, _) = read_tensors(path)?;
+    let stored = read_facts(path)?.config;
+    if let Some(weight) = tensors.get_mut(FIRST_LAYER)
+        && stored.channels() != config.channels()
+    {
+        *weight = widened(weight, &stored.channels(), &config.channels());
+    }
+    if stored.network.corrected_channel != config.network.corrected_channel {
+        for name in LAST_LAYER {
+            if let Some(tensor) = tensors.get_mut(name) {
+                *tensor = tensor.zeros_like();
+            }
+        }
+    }
     fill(store, path, tensors)
+}
+
+/// The first layer's weight `[outputs, 1 + channels, 3, 3]` for a longer list of channels: zeros at the new ones.
+fn widened(weight: &Tensor, stored: &[String], wanted: &[String]) -> Tensor {
+    let column = |channel: &String| match stored.iter().position(|name| name == channel) {
+        Some(at) => weight.narrow(1, 1 + at as i64, 1),
+        None => weight.narrow(1, 0, 1).zeros_like(),
+    };
+    let columns: Vec<Tensor> = std::iter::once(weight.narrow(1, 0, 1)).chain(wanted.iter().map(column)).collect();
+    Tensor::cat(&columns, 1)
 }
 
 fn fill(store: &nn::VarStore, path: &Path, mut tensors: HashMap<String, Tensor>) -> Result<()> {

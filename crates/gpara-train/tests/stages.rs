@@ -83,6 +83,74 @@ fn depth_mean_learns_relative_depth_from_augmented_rooms_and_runs_in_rten() {
 }
 
 #[test]
+fn mean_that_corrects_the_guided_field_starts_from_it_and_runs_in_rten() {
+    let _alone = alone();
+    let out = tempfile::tempdir().unwrap();
+    let mut plain = config("smoke_depth_mean");
+    (plain.target, plain.budget.steps) = (gpara_nn::Target::Field, Some(4));
+    run(&plain, out.path(), None);
+    let mut guided = plain.clone();
+    (guided.name, guided.start) = ("smoke_guided".into(), Some(plain.name));
+    (guided.guided_field, guided.map_error) = (true, gpara_train::MapError::RootMeanSquare);
+    let guided = guided.check().unwrap();
+
+    let room = gpara_tasks::depth::sample_room(3).unwrap();
+    let context = room.scene.context(&room.valid).unwrap();
+    let mut observations = Observations::none(context.grid());
+    let entries: Vec<Observation> = (0..200)
+        .map(|k| Observation { node: 245 * k, value: f64::from(room.field[245 * k]), noise_std: 1e-3 })
+        .collect();
+    observations.add(context.valid(), &entries).unwrap();
+    let worst = |left: &[f64], right: &[f64]| -> f64 {
+        left.iter().zip(right).map(|(left, right)| (left - right).abs()).fold(0.0, f64::max)
+    };
+
+    // Without any learning the weights of the plain network make no correction, though its last layer does something.
+    let mut idle = guided.clone();
+    (idle.name, idle.optimizer.learning_rate) = ("smoke_idle".into(), 1e-12);
+    run(&idle, out.path(), Some(1));
+    let field = gpara_nn::guided_field(&context, &observations).unwrap();
+    let idle = TorchNetwork::load(&out.path().join("smoke_idle.safetensors"), Device::Cpu).unwrap();
+    assert!(worst(&idle.predict(&context, &observations).unwrap(), &field) < 1e-6);
+
+    let summary = run(&guided, out.path(), None);
+    assert!(summary.finished && summary.loss.is_finite());
+    let model = OnnxMean::from_file(&export(out.path(), &guided), 1).unwrap();
+    model.network().verify().unwrap();
+    let torch = TorchNetwork::load(&out.path().join("smoke_guided.safetensors"), Device::Cpu).unwrap();
+    for observations in [&observations, &Observations::none(context.grid())] {
+        let expected = torch.predict(&context, observations).unwrap();
+        assert!(worst(&model.predict(&context, observations).unwrap(), &expected) < 1e-4);
+        assert!(worst(&expected, &gpara_nn::guided_field(&context, observations).unwrap()) > 1e-5, "nothing learned");
+    }
+    // A spread network finds the field that its frozen mean reads.
+    let mut spread = config("smoke_spread");
+    (spread.name, spread.data, spread.masks) = ("smoke_depth_spread".into(), guided.data, guided.masks.clone());
+    spread.augmentation = guided.augmentation.clone();
+    spread.spread.as_mut().unwrap().mean = guided.name.clone();
+    spread.budget.steps = Some(2);
+    assert!(run(&spread.check().unwrap(), out.path(), None).loss.is_finite());
+}
+
+#[test]
+fn guided_field_is_refused_where_there_is_no_picture_or_no_measurement() {
+    let refused = |change: &dyn Fn(&mut TrainConfig)| {
+        let mut config = config("smoke_depth_mean");
+        (config.target, config.guided_field) = (gpara_nn::Target::Field, true);
+        change(&mut config);
+        config.check().map(|_| ()).unwrap_err().to_string()
+    };
+    for change in [
+        &(|config: &mut TrainConfig| config.data = gpara_train::Source::SampleCity) as &dyn Fn(&mut TrainConfig),
+        &|config| config.target = gpara_nn::Target::Relative,
+        &|config| (config.measurements, config.masks) = (false, None),
+    ] {
+        let message = refused(change);
+        assert!(message.contains("guided_field = true"), "{message}");
+    }
+}
+
+#[test]
 fn prior_then_graph_then_scorer_train_resume_export_and_serve_the_policy() {
     let _alone = alone();
     let (out, pieces) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -123,6 +123,7 @@ mod tests {
             dropout: 0.1,
             in_channels: 4,
             out_channels: 1,
+            corrected_channel: None,
         }
     }
 
@@ -164,6 +165,14 @@ mod tests {
         assert_eq!((report.bytes, report.sha256), (bytes.len(), hex(&Sha256::digest(&bytes))));
         let stored: usize = store.variables().values().map(|variable| 2 * variable.numel()).sum();
         assert!(bytes.len() > stored && bytes.len() < stored + 60_000, "{} for {stored}", bytes.len());
+    }
+
+    #[test]
+    fn exported_correction_of_a_channel_agrees_with_libtorch() {
+        let (store, folder) = (nn::VarStore::new(Device::Cpu), tempfile::tempdir().unwrap());
+        let network = random_network(&store, &UNetConfig { corrected_channel: Some(1), ..small() });
+        let report = export_onnx(&network, &folder.path().join("net.onnx")).unwrap();
+        assert!(report.max_difference < 1e-5, "{}", report.max_difference);
     }
 
     #[test]

@@ -92,7 +92,11 @@ impl UNetWriter {
         }
         let hidden = self.group_norm(&name("norm_out".into()), &hidden, &network.norm_out)?;
         let hidden = self.silu(&hidden);
-        self.conv(&name("conv_out".into()), &hidden, &network.conv_out, 1)
+        let output = self.conv(&name("conv_out".into()), &hidden, &network.conv_out, 1)?;
+        let Some(channel) = network.config.corrected_channel else { return Ok(output) };
+        let place = self.graph.integers("corrected_channel", &[channel]);
+        let corrected = self.graph.call("Gather", &[&inputs.context, &place], &[Attribute::Int("axis", 1)]);
+        Ok(self.graph.call("Add", &[&output, &corrected], &[]))
     }
 
     /// Sinusoids of `t`, sines before cosines, through two layers with SiLU after each.
