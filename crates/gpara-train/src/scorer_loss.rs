@@ -120,6 +120,7 @@ mod tests {
                 margin: 0.3,
                 anchor: 0.05,
             },
+            rollout: None,
         }
     }
 
