@@ -361,7 +361,7 @@ impl TrainConfig {
         self.conditioner.iter().try_for_each(ConditionerConfig::check)?;
         self.graph.iter().try_for_each(GraphConfig::check)?;
         self.likelihood.iter().try_for_each(LikelihoodConfig::check)?;
-        self.scorer.iter().try_for_each(ScorerConfig::check)
+        self.scorer.iter().try_for_each(|scorer| scorer.check(&self.name))
     }
 
     /// The context channels of the network, in order.

@@ -120,6 +120,25 @@ pub struct ScorerConfig {
     pub message_blocks: usize,
     /// Weights of the losses.
     pub loss: ScorerLossConfig,
+    /// On-policy states beside those drawn from `masks`; none: only the latter, as in the paper.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<RolloutConfig>,
+}
+
+/// Training states that a policy itself reaches: prefixes of campaigns that are run once, before the first step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RolloutConfig {
+    /// Share of training states that are on-policy; their maps are among those with a campaign.
+    pub share: f64,
+    /// Most training maps that have a campaign, and most validation maps.
+    pub num_scenes: usize,
+    /// Points between two refreshes of a campaign.
+    pub batch: usize,
+    /// Name of an earlier scorer whose score the campaigns follow, `NAME.safetensors` in the folder of the run; none: the
+    /// analytic utility.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scorer: Option<String>,
 }
 
 /// lambda_J: weights of the scorer's losses (C.13-C.15).
@@ -205,7 +224,8 @@ impl LikelihoodConfig {
 }
 
 impl ScorerConfig {
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Checks the table of the run of that name.
+    pub(crate) fn check(&self, name: &str) -> Result<()> {
         if self.budget < 2 {
             return refuse("scorer.budget", self.budget, "at least 2");
         }
@@ -220,6 +240,76 @@ impl ScorerConfig {
         positive("scorer.score_temperature", self.score_temperature)?;
         let ScorerLossConfig { distillation, top, regret, calibration, margin, anchor } = self.loss;
         let weights = [distillation, top, regret, calibration, margin, anchor];
-        weights.into_iter().try_for_each(|weight| not_negative("scorer.loss", weight))
+        weights.into_iter().try_for_each(|weight| not_negative("scorer.loss", weight))?;
+        self.rollout.iter().try_for_each(|rollout| rollout.check(name, self.budget))
+    }
+}
+
+impl RolloutConfig {
+    fn check(&self, name: &str, budget: usize) -> Result<()> {
+        if !(0.0..=1.0).contains(&self.share) {
+            return refuse("scorer.rollout.share", self.share, "0 to 1");
+        }
+        if self.num_scenes == 0 {
+            return refuse("scorer.rollout.num_scenes", self.num_scenes, "at least 1");
+        }
+        if self.batch == 0 || self.batch > budget {
+            return refuse("scorer.rollout.batch", self.batch, "1 to `scorer.budget`");
+        }
+        match &self.scorer {
+            // Its weights change while it is trained: a resumed run would follow others.
+            Some(scorer) if scorer == name => {
+                refuse("scorer.rollout.scorer", scorer, "the name of another, earlier run")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use gpara::ErrorKind;
+
+    use super::*;
+    use crate::config::TrainConfig;
+
+    fn smoke() -> TrainConfig {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs/smoke_scorer.toml");
+        TrainConfig::read(&path).unwrap()
+    }
+
+    #[test]
+    fn rollout_out_of_range_is_refused_with_key_value_and_hint() {
+        type Change = fn(&mut RolloutConfig);
+        let cases: [(&str, &str, Change); 7] = [
+            ("share", "-0.1", |rollout| rollout.share = -0.1),
+            ("share", "1.5", |rollout| rollout.share = 1.5),
+            ("share", "NaN", |rollout| rollout.share = f64::NAN),
+            ("num_scenes", "0", |rollout| rollout.num_scenes = 0),
+            ("batch", "0", |rollout| rollout.batch = 0),
+            ("batch", "5000", |rollout| rollout.batch = 5000),
+            ("scorer", "smoke_scorer", |rollout| rollout.scorer = Some("smoke_scorer".into())),
+        ];
+        for (key, value, change) in cases {
+            let mut config = smoke();
+            change(config.scorer.as_mut().unwrap().rollout.as_mut().expect("the smoke run has a rollout"));
+            let error = config.check().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{key}");
+            assert!(error.to_string().contains(&format!("scorer.rollout.{key} = {value} ")), "{error}");
+            assert!(error.hint().is_some_and(|hint| hint.contains(key)), "{key}: {:?}", error.hint());
+        }
+        let unknown = toml::from_str::<RolloutConfig>("share = 0.5\nnum_scenes = 2\nbatch = 8\nscenes = 3");
+        assert!(unknown.unwrap_err().to_string().contains("scenes"));
+    }
+
+    #[test]
+    fn run_without_rollout_writes_the_configuration_it_always_wrote() {
+        let mut config = smoke();
+        config.scorer.as_mut().unwrap().rollout = None;
+        let text = toml::to_string(&config).unwrap();
+        assert!(!text.contains("rollout"), "{text}");
+        assert_ne!(config.hash(), smoke().hash());
     }
 }

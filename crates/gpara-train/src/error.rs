@@ -51,9 +51,20 @@ impl ErrorDetail for TrainError {
 
     fn hint(&self) -> Option<String> {
         match self {
+            Self::Setting { key, .. } => rollout_hint(key).map(Into::into),
             Self::Loss { .. } => Some("lower `learning_rate`, or resume from the last checkpoint".into()),
             Self::Channel { .. } => Some("scene and network must be of the same task and version".into()),
             _ => None,
         }
     }
+}
+
+/// What to do about a refused key of `[scorer.rollout]`.
+fn rollout_hint(key: &str) -> Option<&'static str> {
+    Some(match key.strip_prefix("scorer.rollout.")? {
+        "share" => "`share = 0.5` draws half of the states on-policy; without the table all come from `masks`",
+        "num_scenes" => "`num_scenes` campaigns are run before the first step; leave the table out to run none",
+        "batch" => "`batch = 8` is the paper's; a larger one needs fewer refreshes",
+        _ => "leave `scorer` out to follow the analytic utility, or name the weights of a finished run",
+    })
 }

@@ -40,13 +40,7 @@ impl Frozen {
         let path = folder.join(format!("{name}.safetensors"));
         let (network, store, facts) = weights::read(&path, device)?;
         let config = facts.config;
-        if config.role != role {
-            return Err(TrainError::Role { name: name.into(), found: config.role, expected: role }.into());
-        }
-        if config.data.task() != like.data.task() {
-            let reason = format!("it is of task {}, {} is needed", config.data.task(), like.data.task());
-            return Err(TrainError::File { path, reason }.into());
-        }
+        require(&config, &path, name, role, like)?;
         Ok(Self { network, config, schedule: NoiseSchedule::ddpm(), _store: store })
     }
 
@@ -190,6 +184,21 @@ impl Frozen {
         let none = clean.zeros_like();
         with_measurements(context, None, measured.unwrap_or(&none), clean, &BatchScale::Identity)
     }
+}
+
+/// Refuses the weights of a run of another role or task.
+///
+/// # Errors
+/// `Incompatible`.
+pub(crate) fn require(config: &TrainConfig, path: &Path, name: &str, role: Role, like: &TrainConfig) -> Result<()> {
+    if config.role != role {
+        return Err(TrainError::Role { name: name.into(), found: config.role, expected: role }.into());
+    }
+    if config.data.task() != like.data.task() {
+        let reason = format!("it is of task {}, {} is needed", config.data.task(), like.data.task());
+        return Err(TrainError::File { path: path.into(), reason }.into());
+    }
+    Ok(())
 }
 
 /// Mean and standard deviation (divisor L - 1) of ensembles `[B, L, H, W]`, each `[B, 1, H, W]`.

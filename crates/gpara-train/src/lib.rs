@@ -3,8 +3,8 @@
 //!
 //! `config -> data -> batches -> stage (loss) -> flat (optimiser) -> checkpoint, weights`; [`train`] runs them. The stages
 //! are `stage` (prior and mean: `objective`), `graph_stage` (`conditioner`, `graph_loss`), `likelihood_stage`
-//! (`residual_likelihood`) and `scorer_stage` (`teacher`, `scorer_state`, `scorer_net`, `scorer_loss`); the last three read
-//! networks that `frozen` holds.
+//! (`residual_likelihood`) and `scorer_stage` (`teacher`, `scorer_state`, `scorer_rollout`, `scorer_net`, `scorer_loss`); the
+//! last three read networks that `frozen` holds.
 
 mod augment;
 mod batches;
@@ -31,6 +31,7 @@ mod pack;
 mod residual_likelihood;
 mod scorer_loss;
 mod scorer_net;
+mod scorer_rollout;
 mod scorer_stage;
 mod scorer_state;
 mod spread_stage;
@@ -38,6 +39,7 @@ mod stage;
 mod target;
 mod teacher;
 mod torch_network;
+mod torch_scorer;
 mod train;
 mod unet;
 mod validation;
@@ -47,7 +49,8 @@ pub use config::{
     BudgetConfig, CountDraw, Keep, LogConfig, MapError, MaskConfig, OptimizerConfig, Output, Role, Source, TrainConfig,
 };
 pub use config_stages::{
-    AugmentConfig, ConditionerConfig, GraphConfig, LikelihoodConfig, ScorerConfig, ScorerLossConfig, StepWeighting,
+    AugmentConfig, ConditionerConfig, GraphConfig, LikelihoodConfig, RolloutConfig, ScorerConfig, ScorerLossConfig,
+    StepWeighting,
 };
 pub use cuda::best_device;
 pub use onnx::{ExportReport, export_model, export_onnx, import_model};

@@ -120,6 +120,7 @@ mod tests {
                 margin: 0.3,
                 anchor: 0.05,
             },
+            rollout: None,
         }
     }
 
@@ -202,5 +203,36 @@ mod tests {
             + 0.3 * value(&found.margin)
             + 0.05 * value(&found.anchor);
         assert_close(&found.weighted(&config().loss), expected);
+    }
+
+    #[test]
+    fn theory_gradient_by_the_scores_is_that_of_central_differences_and_none_flows_to_other_cells() {
+        // A winner that is wrong and worse than the anchor's: every term is at work.
+        let (anchor, teacher, calibrated) = ([1.0, 0.0, -1.0], [2.0, 0.3, -1.0], [-0.7, 0.2, 1.4]);
+        let tensor = |values: [f64; 3]| Tensor::from_slice(&[values[0], 50.0, values[1], values[2]]).view([1, 4]);
+        let candidates = Tensor::from_slice(&[1.0, 0.0, 1.0, 1.0]).view([1, 4]);
+        let (anchor, teacher) = (tensor(anchor), tensor(teacher));
+        let loss = |calibrated: &Tensor| {
+            let scores = Scores { anchor: &anchor, teacher: &teacher, calibrated, candidates: &candidates };
+            ScorerLosses::of(&config(), &scores)
+        };
+        let point = tensor(calibrated).set_requires_grad(true);
+        let found = loss(&point);
+        for term in [&found.distillation, &found.top, &found.regret, &found.calibration, &found.margin, &found.anchor] {
+            assert!(term.double_value(&[]) > 0.0);
+        }
+        found.weighted(&config().loss).backward();
+        let gradient = Vec::<f64>::try_from(point.grad().view(-1)).unwrap();
+        assert_eq!(gradient[1], 0.0, "a cell that is no candidate");
+        let step = 1e-5;
+        for (place, cell) in [0, 2, 3].into_iter().enumerate() {
+            let value = |shift: f64| {
+                let mut moved = calibrated;
+                moved[place] += shift;
+                loss(&tensor(moved)).weighted(&config().loss).double_value(&[])
+            };
+            let expected = (value(step) - value(-step)) / (2.0 * step);
+            assert!((gradient[cell] - expected).abs() < 1e-8, "cell {cell}: {} for {expected}", gradient[cell]);
+        }
     }
 }

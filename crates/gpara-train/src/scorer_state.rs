@@ -1,4 +1,4 @@
-//! One training state of the scorer: a random set of measurements, what the policy then knows, what the teacher says.
+//! One training state of the scorer: a set of measurements, what the policy then knows, what the teacher says.
 
 use gpara::{
     AcquisitionState, Channel, Conductances, Context, Correction, EnsembleMoments, MeanSolver, Observation,
@@ -16,12 +16,18 @@ use crate::teacher::{TeacherInput, linear_response_benefit, teacher_score};
 
 /// A scene as the core sees it.
 pub(crate) struct ScorerScene {
-    context: Context,
-    precision: ResidualPrecision,
-    truth: Vec<f64>,
+    pub(crate) context: Context,
+    pub(crate) precision: ResidualPrecision,
+    pub(crate) truth: Vec<f64>,
     /// `[L, num_nodes]`, and its mean.
-    ensemble: Vec<f64>,
-    prior_mean: Vec<f64>,
+    pub(crate) ensemble: Vec<f64>,
+    pub(crate) prior_mean: Vec<f64>,
+}
+
+/// How the ensemble is conditioned on the measurements (Eq. 13).
+pub(crate) fn correction(conditioner: &ConditionerConfig) -> Correction {
+    let solver = MeanSolver::Jacobi { iterations: conditioner.sweeps };
+    Correction { solver, strength: conditioner.strength, range: Some(ValueRange::UNIT) }
 }
 
 /// What a network reads and learns from one state; `num_nodes` values a map.
@@ -89,8 +95,7 @@ pub(crate) fn sample(
         measured.iter().map(|&node| Observation { node, value: truth[node], noise_std }).collect();
     observations.add(valid, &entries)?;
     let posterior = Posterior::new(precision, &observations)?;
-    let solver = MeanSolver::Jacobi { iterations: conditioner.sweeps };
-    let correction = Correction { solver, strength: conditioner.strength, range: Some(ValueRange::UNIT) };
+    let correction = correction(conditioner);
     let (refined, _) = correction.refine(&posterior, ensemble)?;
     let moments = EnsembleMoments::of(&refined, grid)?;
     let candidates: Vec<usize> = valid.nodes().filter(|&node| !observations.contains(node)).collect();
@@ -109,7 +114,7 @@ pub(crate) fn sample(
         remaining: scorer.budget.saturating_sub(observations.len()),
     };
     let input = ScorerInput::of(&state);
-    let (unscaled, _) = posterior.mean_correction(prior_mean, solver)?;
+    let (unscaled, _) = posterior.mean_correction(prior_mean, correction.solver)?;
     let predicted: Vec<f64> = prior_mean.iter().zip(&unscaled).map(|(mean, m)| mean + m).collect();
     let benefit = linear_response_benefit(&TeacherInput {
         posterior: &posterior,

@@ -165,21 +165,29 @@ fn prior_then_graph_then_scorer_train_resume_export_and_serve_the_policy() {
     std::fs::copy(out.path().join("smoke_prior.safetensors"), pieces.path().join("smoke_prior.safetensors")).unwrap();
     run(&graph, pieces.path(), Some(5));
     run(&graph, pieces.path(), None);
-    let bytes = |folder: &Path| std::fs::read(folder.join("smoke_graph.checkpoint")).unwrap();
+    let bytes = |folder: &Path, name: &str| std::fs::read(folder.join(format!("{name}.checkpoint"))).unwrap();
     let tensors = |bytes: Vec<u8>| {
         let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
         let mut tensors: Vec<_> = file.iter().map(|(name, view)| (name.to_string(), view.data().to_vec())).collect();
         tensors.sort();
         tensors
     };
-    assert!(tensors(bytes(out.path())) == tensors(bytes(pieces.path())), "pieces differ from the whole");
+    let same = |name| tensors(bytes(out.path(), name)) == tensors(bytes(pieces.path(), name));
+    assert!(same("smoke_graph"), "pieces differ from the whole");
 
     let scorer = config("smoke_scorer");
     let summary = run(&scorer, out.path(), None);
     assert!(summary.finished && (0.0..=1.0).contains(&error(&summary, "regret")), "{summary:?}");
+    assert!((0.0..=1.0).contains(&error(&summary, "on_policy_regret")), "{summary:?}");
+    // A resumed run runs its campaigns again.
+    std::fs::copy(out.path().join("smoke_graph.safetensors"), pieces.path().join("smoke_graph.safetensors")).unwrap();
+    run(&scorer, pieces.path(), Some(3));
+    run(&scorer, pieces.path(), None);
+    assert!(same("smoke_scorer"), "pieces differ from the whole");
     let mut direct = config("smoke_scorer");
     (direct.name, direct.parameterization) = ("smoke_direct".into(), gpara_train::Output::DirectScore);
     direct.budget.steps = Some(2);
+    direct.scorer.as_mut().and_then(|scorer| scorer.rollout.as_mut()).unwrap().scorer = Some("smoke_scorer".into());
     run(&direct, out.path(), None);
 
     let square = gpara_tasks::radio::sample_scene(4).unwrap();
