@@ -11,6 +11,7 @@ mod output_folder;
 mod picture;
 mod preset;
 mod quantity;
+mod recalibrated;
 mod report;
 mod results;
 mod round_log;

@@ -4,16 +4,17 @@ use std::path::PathBuf;
 
 use clap::Args;
 use gpara::{
-    AcquisitionSession, CalibrationPoint, Context, FieldSource, MeasurementLayout, Observations, SeedTree,
-    SessionSettings, SpreadPredictor, run_to_end,
+    AcquisitionSession, Calibration, CalibrationCurve, CalibrationPoint, Context, FieldSource, MeasurementLayout,
+    Observations, SeedTree, SessionSettings, SpreadPredictor, run_to_end,
 };
 use gpara_eval::{Scene, Task as EvalTask, in_threads};
 
 use crate::console::Console;
 use crate::evaluation::{DataConfig, Part, load_scenes};
 use crate::failure::{Failure, Outcome};
-use crate::model_source::models;
+use crate::model_source::{ModelSource, models};
 use crate::preset::{MethodParts, PolicyChoice, Preset, Task};
+use crate::recalibrated::Recalibrated;
 
 /// Numbers of measurements the factors are fitted at.
 const COUNTS: [usize; 5] = [16, 50, 100, 245, 491];
@@ -26,7 +27,8 @@ const BATCH: usize = 8;
 /// The table is printed as it belongs into the network's card. Its std is multiplied by `std_factor`, so that the root mean
 /// square of error over std is 1; `interval_factors` are the half widths of the central 50, 80 and 95 % intervals in that std.
 /// Every policy makes a curve over the spacing of the measurements; in between, and between the curves by how evenly the points
-/// lie, factors are interpolated.
+/// lie, factors are interpolated. What the policy `active` measures follows from the std: it runs last, with the factors of the
+/// others; alone, with those of the card.
 ///
 /// Example: gpara models calibrate --preset best --task radio --data radio --limit 24 --jobs 2
 #[derive(Debug, Args)]
@@ -43,7 +45,7 @@ pub(crate) struct CalibrateArguments {
     /// Mean of one evaluation instead of the preset's symmetries: a ninth of the time on radio maps, errors 2 % larger
     #[arg(long)]
     one_evaluation: bool,
-    /// Only the first validation scenes
+    /// Only so many validation scenes, evenly spread over all of them
     #[arg(long, default_value_t = 24)]
     limit: usize,
     /// Layouts that the factors are fitted on
@@ -96,42 +98,75 @@ pub(crate) fn run(arguments: &CalibrateArguments, console: Console) -> Outcome {
         ));
     };
     let models = models(arguments.weights.as_deref());
-    let spread = models.spread(name, eval_task.name())?;
     let data = DataConfig {
         task: eval_task,
         root: Some(arguments.data.clone()),
         part: Part::Validation,
         first: Some(arguments.limit),
+        evenly: true,
         window: None,
         noise_std: None,
         disturbance: crate::evaluation::Disturbance::default(),
     };
     let task = Task { name: eval_task.name(), invalid_value: eval_task.invalid_value() };
     let scenes = load_scenes(&data)?;
-    let of_scene = |scene: &Scene| -> Outcome<Vec<Errors>> {
-        let seeds = SeedTree::new(20_261_128).subtree(&scene.id);
-        let parts = MethodParts::new(&preset, &*models, task, &scene.context, seeds)?;
-        let mut made = Vec::new();
-        for &policy in &arguments.policies {
-            let mut errors = Errors::default();
-            errors.collect(scene, (&parts, &*spread), policy, seeds)?;
-            console.log(&format!("{} {}", scene.id, policy.name()));
-            made.push(errors);
-        }
-        Ok(made)
+    let curves = |models: &dyn ModelSource, policies: &[PolicyChoice]| -> Outcome<Vec<CalibrationCurve>> {
+        let spread = models.spread(name, eval_task.name())?;
+        let of_scene = |scene: &Scene| -> Outcome<Vec<Errors>> {
+            let seeds = SeedTree::new(20_261_128).subtree(&scene.id);
+            let parts = MethodParts::new(&preset, models, task, &scene.context, seeds)?;
+            let mut made = Vec::new();
+            for &policy in policies {
+                let mut errors = Errors::default();
+                errors.collect(scene, (&parts, &*spread), policy, seeds)?;
+                console.log(&format!("{} {}", scene.id, policy.name()));
+                made.push(errors);
+            }
+            Ok(made)
+        };
+        let made = in_threads(&scenes, arguments.jobs.unwrap_or(1), of_scene)?;
+        let of_policy = |policy: usize| {
+            let mut pooled = Errors::default();
+            made.iter().for_each(|of_scene| pooled.append(&of_scene[policy]));
+            pooled.curve()
+        };
+        (0..policies.len()).map(of_policy).collect()
     };
-    let made = in_threads(&scenes, arguments.jobs.unwrap_or(1), of_scene)?;
+    // A belief asks its std whether it holds: what active campaigns measure depends on the factors.
+    let (active, fixed): (Vec<PolicyChoice>, Vec<PolicyChoice>) =
+        arguments.policies.iter().partition(|&&policy| policy == PolicyChoice::Active);
+    let mut made = curves(&*models, &fixed)?;
+    if !active.is_empty() {
+        made.extend(match made.is_empty() {
+            true => curves(&*models, &active)?,
+            false => {
+                let calibration = Calibration::new(made.clone())?;
+                curves(&Recalibrated { models: &*models, calibration }, &active)?
+            }
+        });
+    }
     let mut table = format!(
         "# Fitted by `gpara models calibrate` on {} validation scenes at {COUNTS:?} measurements.\n",
         scenes.len()
     );
-    for policy in 0..arguments.policies.len() {
-        let mut pooled = Errors::default();
-        made.iter().for_each(|of_scene| pooled.append(&of_scene[policy]));
-        table.push_str(&pooled.curve()?);
-    }
+    made.iter().for_each(|curve| table.push_str(&toml_of(curve)));
     console.data(&table);
     Ok(())
+}
+
+/// A curve as it belongs into a card.
+fn toml_of(curve: &CalibrationCurve) -> String {
+    let layout = curve.chosen_by.as_deref().expect("fitted for a policy");
+    let table = |point: &CalibrationPoint| {
+        let MeasurementLayout { spacing, dispersion } = point.layout;
+        let [half, four_fifths, most] = point.interval_factors;
+        format!(
+            "\n[[calibration]]\nlayout = \"{layout}\"\nspacing = {spacing:.3}\ndispersion = {dispersion:.4}\n\
+             std_factor = {:.4}\ninterval_factors = [{half:.4}, {four_fifths:.4}, {most:.4}]\n",
+            point.std_factor
+        )
+    };
+    curve.points.iter().map(table).collect()
 }
 
 impl Errors {
@@ -181,29 +216,24 @@ impl Errors {
         let made = parts.reconstruct(context, observations, seeds)?;
         let std = made.std.expect("a spread network gives a std");
         let open = context.valid().nodes().filter(|node| !observations.contains(*node));
-        // In the std before the calibration that the card may have already.
+        // In the std before the calibration that is applied already.
         let factor = spread.std_factor(context, observations);
         self.ratios[at].extend(open.map(|node| factor * (made.mean[node] - truth[node]).abs() / std[node]));
         self.layouts[at].push(MeasurementLayout::of(context.valid(), observations));
         Ok(())
     }
 
-    /// The factors as TOML, by increasing spacing.
-    fn curve(self) -> Outcome<String> {
-        let (mut text, layout) = (String::new(), self.chosen_by);
+    /// The factors by increasing spacing.
+    fn curve(self) -> Outcome<CalibrationCurve> {
+        let mut points = Vec::new();
         for (ratios, layouts) in self.ratios.into_iter().zip(self.layouts).rev() {
             if layouts.is_empty() {
                 continue;
             }
             let mean = |of: fn(&MeasurementLayout) -> f64| layouts.iter().map(of).sum::<f64>() / layouts.len() as f64;
             let (spacing, dispersion) = (mean(|layout| layout.spacing), mean(|layout| layout.dispersion));
-            let CalibrationPoint { std_factor, interval_factors: [half, four_fifths, most], .. } =
-                CalibrationPoint::fit(MeasurementLayout { spacing, dispersion }, ratios)?;
-            text.push_str(&format!(
-                "\n[[calibration]]\nlayout = \"{layout}\"\nspacing = {spacing:.3}\ndispersion = {dispersion:.4}\n\
-                 std_factor = {std_factor:.4}\ninterval_factors = [{half:.4}, {four_fifths:.4}, {most:.4}]\n"
-            ));
+            points.push(CalibrationPoint::fit(MeasurementLayout { spacing, dispersion }, ratios)?);
         }
-        Ok(text)
+        Ok(CalibrationCurve { chosen_by: Some(self.chosen_by), points })
     }
 }

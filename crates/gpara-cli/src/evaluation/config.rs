@@ -101,6 +101,9 @@ pub(crate) struct DataConfig {
     /// Only so many scenes, from the first.
     #[serde(default)]
     pub(crate) first: Option<usize>,
+    /// Whether those of `first` are spread over the part instead: neighbours in a data set often show one place.
+    #[serde(skip)]
+    pub(crate) evenly: bool,
     /// Rows and columns of the middle of each scene that is used; left out: the whole scene.
     #[serde(default)]
     pub(crate) window: Option<(usize, usize)>,

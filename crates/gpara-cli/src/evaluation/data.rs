@@ -25,11 +25,11 @@ pub(crate) fn load_scenes(config: &DataConfig) -> Outcome<Vec<Scene>> {
     let loaded = match (config.task, &config.root) {
         (Task::Radio, Some(root)) => {
             let dataset = RadioDataset::open(root)?;
-            load(dataset.split(config.split()), config.first, |id| radio(dataset.load(id)?))?
+            load(dataset.split(config.split()), config, |id| radio(dataset.load(id)?))?
         }
         (Task::Depth, Some(root)) => {
             let dataset = DepthDataset::open(root)?;
-            load(dataset.split(config.split()), config.first, |id| depth(dataset.load(id)?))?
+            load(dataset.split(config.split()), config, |id| depth(dataset.load(id)?))?
         }
         (Task::Radio, None) => sample_city()?.into_iter().map(radio).collect::<Outcome<Vec<_>>>()?,
         (Task::Depth, None) => sample_rooms()?.into_iter().map(depth).collect::<Outcome<Vec<_>>>()?,
@@ -56,9 +56,10 @@ impl DataConfig {
     }
 }
 
-fn load(ids: &[String], first: Option<usize>, scene: impl Fn(&str) -> Outcome<Loaded> + Sync) -> Outcome<Vec<Loaded>> {
-    let count = first.unwrap_or(ids.len()).min(ids.len());
-    ids[..count].par_iter().map(|id| scene(id)).collect()
+fn load(ids: &[String], config: &DataConfig, scene: impl Fn(&str) -> Outcome<Loaded> + Sync) -> Outcome<Vec<Loaded>> {
+    let count = config.first.unwrap_or(ids.len()).min(ids.len());
+    let place = |at: usize| if config.evenly { at * ids.len() / count } else { at };
+    (0..count).into_par_iter().map(|at| scene(&ids[place(at)])).collect()
 }
 
 fn radio(map: RadioMap) -> Outcome<Loaded> {
@@ -97,6 +98,22 @@ fn window(context: &Context, field: &[f32], (rows, cols): (usize, usize)) -> Out
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn first_scenes_are_the_first_or_spread_over_all() {
+        let ids: Vec<String> = (0..10).map(|at| at.to_string()).collect();
+        let mut config: DataConfig = toml::from_str("task = \"radio\"\nfirst = 4").unwrap();
+        let square = || radio(sample_city().unwrap().remove(0)).unwrap();
+        let found = |config: &DataConfig| -> Vec<String> {
+            let named = |id: &str| Ok(Loaded { id: id.into(), ..square() });
+            load(&ids, config, named).unwrap().into_iter().map(|loaded| loaded.id).collect()
+        };
+        assert_eq!(found(&config), ["0", "1", "2", "3"]);
+        config.evenly = true;
+        assert_eq!(found(&config), ["0", "2", "5", "7"]);
+        config.first = Some(99);
+        assert_eq!(found(&config), ids);
+    }
 
     #[test]
     fn window_is_the_middle_of_field_mask_and_channels() {
