@@ -5,7 +5,8 @@
 # by the same command. GPARA_TRAIN names the program (default target/release/gpara-train), RUNS the folder of the runs
 # (default runs), MODELS that of the exported models (default RUNS/models), PIECE the size of the pieces that weights above
 # it are split into (default 15M; `cat NAME.safetensors.part-* > NAME.safetensors` joins them), and STAGES replaces the list
-# of stages, e.g. STAGES="prior:radio_best_mean:10000": command, configuration, number of steps.
+# of stages, e.g. STAGES="prior:radio_best_mean:10000": command, configuration, number of steps, and the name of the exported
+# model where it is not the configuration's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ $# -lt 2 ] || [ $# -gt 3 ]; then
@@ -15,15 +16,22 @@ fi
 task=$1 data=$2 limit=${3:-}
 program=${GPARA_TRAIN:-target/release/gpara-train} runs=${RUNS:-runs} models=${MODELS:-${RUNS:-runs}/models}
 case $task in
-    radio) stages="prior:radio_best_mean:10000 prior:radio_best_prior:6000 graph:radio_best_graph:1500 scorer:radio_best_scorer:600" ;;
-    depth) stages="prior:depth_best_mean:5000 prior:depth_paper_prior:5000 graph:depth_paper_graph:1500 scorer:depth_paper_scorer:400" ;;
+    radio)
+        stages="prior:radio_best_mean:7071 prior:radio_best_mean_long:4800:radio-best-mean prior:radio_best_spread:2500
+            prior:radio_paper_prior:12484 graph:radio_paper_graph:1000 scorer:radio_paper_scorer:300
+            scorer:radio_paper_scorer_direct:300"
+        ;;
+    depth)
+        stages="prior:depth_best_mean:4800 prior:depth_best_mean_long:11500 prior:depth_best_mean_guided:9000:depth-best-mean
+            prior:depth_best_spread:2000 prior:depth_paper_prior:3000 graph:depth_paper_graph:800 scorer:depth_paper_scorer:300"
+        ;;
     *) echo "task $task is not known: radio or depth" >&2; exit 2 ;;
 esac
 stages=${STAGES:-$stages}
 mkdir -p "$runs" "$models"
 begin=$(date +%s)
 for stage in $stages; do
-    IFS=: read -r command name steps <<<"$stage"
+    IFS=: read -r command name steps model <<<"$stage"
     if [ -e "$runs/$name.finished" ]; then
         continue
     fi
@@ -45,7 +53,7 @@ for stage in $stages; do
     if [ "$done" -eq 0 ]; then
         break
     fi
-    "$program" export "$runs/$name.safetensors" --out "$models" --name "${name//_/-}"
+    "$program" export "$runs/$name.safetensors" --out "$models" --name "${model:-${name//_/-}}"
     split --bytes="${PIECE:-15M}" --suffix-length=1 "$runs/$name.safetensors" "$runs/$name.safetensors.part-"
     touch "$runs/$name.finished"
 done

@@ -328,4 +328,29 @@ mod tests {
         seen.dedup();
         assert_eq!(seen.len(), 8);
     }
+
+    #[test]
+    #[ignore = "measurement: seconds a draw of guided samples of the embedded rooms on one thread"]
+    fn bench_draws_of_guided_samples() {
+        let smoke = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs/smoke_depth_mean.toml");
+        let mut config = TrainConfig::read(&smoke).unwrap();
+        config.target = gpara_nn::Target::Field;
+        let (maps, _) = crate::data::load(config.data, None, SeedTree::new(1), 2, Device::Cpu).unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        for (name, augmented, guided) in
+            [("layouts", false, false), ("and augmentation", true, false), ("and guided fields", true, true)]
+        {
+            let mut config = config.clone();
+            config.guided_field = guided;
+            if !augmented {
+                config.augmentation = None;
+            }
+            let config = config.check().unwrap();
+            let mut source = BatchSource::new(&config, &maps, &NoiseSchedule::ddpm()).unwrap();
+            let samples = (20 * config.optimizer.batch) as f64;
+            let begin = std::time::Instant::now();
+            pool.install(|| (0..20).for_each(|step| drop(source.draw(step).unwrap())));
+            eprintln!("{name}: {:.1} ms a sample", begin.elapsed().as_secs_f64() * 1e3 / samples);
+        }
+    }
 }

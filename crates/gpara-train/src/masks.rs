@@ -1,5 +1,7 @@
 //! Random measurement layouts of one map, for a network that has to cope with any of them.
 
+use std::sync::OnceLock;
+
 use gpara::{Grid, Stream, ValidMask};
 
 use crate::config::{CountDraw, MaskConfig};
@@ -25,26 +27,46 @@ pub(crate) enum Layout {
 pub(crate) struct MapLayouts {
     grid: Grid,
     nodes: Vec<u32>,
-    farthest: [Vec<u32>; 2],
+    farthest: [FarthestOrder; 2],
     steepness: Vec<f32>,
 }
 
+/// A farthest-point order, made when it is first asked for: an augmented sample needs one of two in a third of all draws.
+#[derive(Debug, Clone)]
+struct FarthestOrder {
+    /// Index of the first among the valid nodes.
+    start: usize,
+    order: OnceLock<Vec<u32>>,
+}
+
+impl FarthestOrder {
+    fn from(start: usize) -> Self {
+        Self { start, order: OnceLock::new() }
+    }
+}
+
 impl MapLayouts {
-    /// Prepares the farthest-point orders (one from the cell nearest the centroid, one from a random cell) and the
-    /// steepness of the field.
+    /// Finds where the farthest-point orders begin (one at the cell nearest the centroid, one at a random cell) and the steepness
+    /// of the field.
     pub(crate) fn new(valid: &ValidMask, field: &[f32], stream: &mut Stream) -> Self {
         let grid = valid.grid();
         let nodes: Vec<u32> = valid.nodes().map(|node| node as u32).collect();
         let first = nearest_to_centroid(grid, &nodes);
         let second = stream.index(nodes.len());
-        let farthest = [first, second].map(|start| farthest_order(grid, &nodes, start));
+        let farthest = [first, second].map(FarthestOrder::from);
         let steepness = steepness(valid, field);
         Self { grid, nodes, farthest, steepness }
     }
 
     /// The first `count` cells of the farthest-point order that starts at the centroid (all of it, if it is shorter).
     pub(crate) fn farthest(&self, count: usize) -> &[u32] {
-        &self.farthest[0][..count.min(self.farthest[0].len())]
+        let order = self.farthest_order(0);
+        &order[..count.min(order.len())]
+    }
+
+    fn farthest_order(&self, which: usize) -> &[u32] {
+        let FarthestOrder { start, order } = &self.farthest[which];
+        order.get_or_init(|| farthest_order(self.grid, &self.nodes, *start))
     }
 
     /// `count` distinct valid cells; all valid cells of a map that has fewer.
@@ -52,7 +74,7 @@ impl MapLayouts {
         let count = count.min(self.nodes.len());
         match layout {
             Layout::FarthestPoint => {
-                let order = &self.farthest[stream.index(2)];
+                let order = self.farthest_order(stream.index(2));
                 order[..count.min(order.len())].to_vec()
             }
             Layout::Random => self.weighted(count, stream, |_| 1.0),
