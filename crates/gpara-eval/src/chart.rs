@@ -28,10 +28,15 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
-const WIDTH: f64 = 860.0;
 const LEFT: f64 = 70.0;
-/// Room for the legend at the right.
-const RIGHT: f64 = 310.0;
+/// Where the plot ends and the legend begins.
+const PLOT_END: f64 = 550.0;
+/// Least room for the legend.
+const LEGEND: f64 = 310.0;
+/// Room before a name of the legend.
+const LEGEND_KEY: f64 = 30.0;
+/// Room for a character of a name, ample: a renderer may have another font.
+const CHARACTER: f64 = 6.8;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
 const LEGEND_LINE: f64 = 18.0;
@@ -43,9 +48,11 @@ impl Chart {
     /// The SVG file.
     pub fn svg(&self) -> String {
         let points = || self.curves.iter().flat_map(|curve| &curve.points);
+        let longest = self.curves.iter().map(|curve| curve.name.chars().count()).max().unwrap_or(0);
+        let width = PLOT_END + LEGEND.max(LEGEND_KEY + CHARACTER * longest as f64);
         let height = (TOP + BOTTOM + 320.0).max(TOP + LEGEND_LINE * self.curves.len() as f64 + 20.0);
         let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" \
              font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<text x=\"{LEFT}\" y=\"22\" \
              font-size=\"15\">{}</text>\n",
             escaped(&self.title)
@@ -54,7 +61,7 @@ impl Chart {
             let _ = writeln!(svg, "<text x=\"{LEFT}\" y=\"60\">nothing was run</text>\n</svg>");
             return svg;
         }
-        let x = Axis::new(points().map(|point| point.0), self.log_x, LEFT, WIDTH - RIGHT);
+        let x = Axis::new(points().map(|point| point.0), self.log_x, LEFT, PLOT_END);
         let y = Axis::new(points().map(|point| point.1), false, height - BOTTOM, TOP);
         self.draw_axes(&mut svg, &x, &y, height);
         for (place, curve) in self.curves.iter().enumerate() {
@@ -74,7 +81,7 @@ impl Chart {
             for (px, py) in at {
                 let _ = writeln!(svg, "<circle cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"3.2\" {marker}/>");
             }
-            let (key, line) = (WIDTH - RIGHT + 16.0, TOP + LEGEND_LINE * (place as f64 + 0.5));
+            let (key, line) = (PLOT_END + 16.0, TOP + LEGEND_LINE * (place as f64 + 0.5));
             let _ = writeln!(
                 svg,
                 "<circle cx=\"{key}\" cy=\"{:.1}\" r=\"4\" {marker}/><text x=\"{}\" y=\"{line:.1}\">{}</text>",
@@ -104,12 +111,12 @@ impl Chart {
                 svg,
                 "<line x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{}\" y2=\"{at:.1}\" stroke=\"#dddddd\"/><text x=\"{}\" \
                  y=\"{:.1}\" text-anchor=\"end\">{tick}</text>",
-                WIDTH - RIGHT,
+                PLOT_END,
                 LEFT - 6.0,
                 at + 4.0
             );
         }
-        let (x_middle, y_middle) = ((LEFT + WIDTH - RIGHT) / 2.0, (TOP + bottom) / 2.0);
+        let (x_middle, y_middle) = ((LEFT + PLOT_END) / 2.0, (TOP + bottom) / 2.0);
         let _ = writeln!(
             svg,
             "<text x=\"{x_middle}\" y=\"{}\" text-anchor=\"middle\">{}</text><text transform=\"translate(16 {y_middle}) \
@@ -209,6 +216,19 @@ mod tests {
     fn more_curves_than_colors_still_differ() {
         let markers: std::collections::BTreeSet<String> = (0..2 * COLORS.len()).map(marker).collect();
         assert_eq!(markers.len(), 2 * COLORS.len());
+    }
+
+    #[test]
+    fn long_names_widen_the_file_and_not_the_plot() {
+        let with = |name: &str| {
+            let curves = vec![Curve { name: name.into(), points: vec![(1.0, 1.0)] }];
+            let text = || "x".to_owned();
+            Chart { title: text(), x_label: text(), y_label: text(), log_x: false, connected: true, curves }.svg()
+        };
+        assert!(with("short").contains("viewBox=\"0 0 860 "));
+        // 550 + 30 + 6.8 * 50.
+        let long = with(&"n".repeat(50));
+        assert!(long.contains("viewBox=\"0 0 920 ") && long.contains("x2=\"550\""), "{}", &long[..200]);
     }
 
     #[test]
