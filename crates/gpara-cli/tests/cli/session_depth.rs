@@ -69,9 +69,9 @@ fn depth_session_asks_and_reconstructs_with_the_networks() {
     println!(
         "{count} points: {networks:.3} m by the networks ({share:.3} within two std), {gaussian:.3} m by the guided field"
     );
-    // A field that is fitted and guided by the same picture is hard to beat on a crop of a drawn room, which no photograph looks like:
-    // .136 m against .142 by networks of 9,800 steps and .169 by those of 16,300, which are better on photographs.
-    assert!(networks < 1.3 * gaussian && networks < 0.2, "{networks} m, {gaussian} m");
+    // A drawn room looks like no photograph: networks that predict depth itself had .142 and .169 m here against .136 m of the fitted
+    // field that is guided by the picture. The network that corrects such a field has .107 m.
+    assert!(networks < 0.9 * gaussian, "{networks} m, {gaussian} m");
     assert!(share > 0.8, "{share}");
     // The same points come next whatever the order of the tells, and none that is measured.
     let again = gpara(folder, "ask D.gpara -n 2 --json").success().json();
