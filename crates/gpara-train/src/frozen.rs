@@ -13,6 +13,7 @@ use crate::config_stages::ConditionerConfig;
 use crate::data::Maps;
 use crate::error::TrainError;
 use crate::guided::batch_fields;
+use crate::measured_maps::MeasuredMaps;
 use crate::objective::clean_estimate;
 use crate::spread_stage::log_scales;
 use crate::target::BatchScale;
@@ -133,20 +134,13 @@ impl Frozen {
         })
     }
 
-    /// The estimate of a mean network given the cells where `measured` is 1; `[B, 1, H, W]`.
-    ///
-    /// `guided` are the guided fields, needed if the network [reads them](Self::reads_guided_field).
-    pub(crate) fn mean_estimates(
-        &self,
-        clean: &Tensor,
-        context: &Tensor,
-        guided: Option<&Tensor>,
-        measured: &Tensor,
-    ) -> Tensor {
+    /// The estimate of a mean network given the measured cells; `[B, 1, H, W]`.
+    pub(crate) fn mean_estimates(&self, maps: &MeasuredMaps) -> Tensor {
+        let MeasuredMaps { clean, context, guided, measured, .. } = maps;
         tch::no_grad(|| {
             let scale = BatchScale::of(self.config.target, Some(measured), clean);
             let context = match self.config.measurements {
-                true => with_measurements(context, guided, measured, clean, &scale),
+                true => with_measurements(context, guided.as_ref(), measured, clean, &scale),
                 false => context.shallow_clone(),
             };
             let last = timestep(self.schedule.num_steps() - 1, clean);
@@ -155,11 +149,8 @@ impl Frozen {
     }
 
     /// The standard deviation `[B, 1, H, W]` that a spread network expects of `clean - mean`.
-    pub(crate) fn spreads(&self, mean: &Tensor, clean: &Tensor, context: &Tensor, measured: &Tensor) -> Tensor {
-        tch::no_grad(|| {
-            let log_scale = log_scales(&self.network, mean, context, measured, clean, false);
-            log_scale.exp() * std::f64::consts::SQRT_2
-        })
+    pub(crate) fn spreads(&self, mean: &Tensor, maps: &MeasuredMaps) -> Tensor {
+        tch::no_grad(|| log_scales(&self.network, mean, maps, false).exp() * std::f64::consts::SQRT_2)
     }
 
     /// Conductances `[n, 4, H, W]` of a graph network from the cached ensembles.

@@ -25,6 +25,7 @@ mod graph_stage;
 mod guided;
 mod likelihood_stage;
 mod masks;
+mod measured_maps;
 mod objective;
 mod onnx;
 mod pack;

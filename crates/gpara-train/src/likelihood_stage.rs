@@ -13,10 +13,11 @@ use crate::config::{Role, TrainConfig};
 use crate::data::Maps;
 use crate::error::TrainError;
 use crate::frozen::Frozen;
+use crate::measured_maps::MeasuredMaps;
 use crate::residual_likelihood::residual_loss;
 use crate::stage::{Ahead, Stage};
 use crate::unet::UNet;
-use crate::validation::{Measured, mask, timestep};
+use crate::validation::{Measured, timestep};
 
 /// Validation maps evaluated at once.
 const BATCH: i64 = 16;
@@ -73,17 +74,10 @@ impl<'a> LikelihoodStage<'a> {
     }
 
     /// Edge logits `[B, 4, H, W]`, and the residuals over their predicted standard deviation.
-    fn believed(
-        &self,
-        clean: &Tensor,
-        context: &Tensor,
-        guided: Option<&Tensor>,
-        valid: &Tensor,
-        measured: &Tensor,
-        train: bool,
-    ) -> Result<(Tensor, Tensor)> {
-        let mean = self.mean.mean_estimates(clean, context, guided, measured);
-        let std = self.spread.spreads(&mean, clean, context, measured);
+    fn believed(&self, maps: &MeasuredMaps, train: bool) -> Result<(Tensor, Tensor)> {
+        let MeasuredMaps { clean, context, valid, measured, .. } = maps;
+        let mean = self.mean.mean_estimates(maps);
+        let std = self.spread.spreads(&mean, maps);
         let count = |tensor: &Tensor| -> Result<Vec<f64>> {
             let sums = tensor.sum_dim_intlist([1, 2, 3].as_slice(), false, Kind::Double);
             Ok(Vec::try_from(sums).map_err(TrainError::Torch)?)
@@ -132,14 +126,10 @@ impl<'a> LikelihoodStage<'a> {
         let mut total = 0.0;
         for first in (0..num_maps).step_by(BATCH as usize) {
             let count = BATCH.min(num_maps - first);
-            let part = |tensor: &Tensor| tensor.narrow(0, first, count);
-            let (clean, valid, context) = (part(&maps.fields), part(&maps.valid), part(&maps.contexts));
-            let observed = mask(self.config, maps, first as usize, count as usize, measured);
-            let observed = observed.to_device(self.device).view_as(&clean);
-            let guided = self.mean.guided_fields(&context, &valid, &clean, &observed)?;
-            let (logits, residual) = self.believed(&clean, &context, guided.as_ref(), &valid, &observed, false)?;
-            let graph = conductances(&if learned { logits } else { logits.zeros_like() }, &valid);
-            total += self.losses(&graph, &residual, &valid)?.0 * count as f64;
+            let part = MeasuredMaps::of_validation(self.config, maps, (first, count), measured, &self.mean)?;
+            let (logits, residual) = self.believed(&part, false)?;
+            let graph = conductances(&if learned { logits } else { logits.zeros_like() }, &part.valid);
+            total += self.losses(&graph, &residual, &part.valid)?.0 * count as f64;
         }
         Ok(total / num_maps as f64)
     }
@@ -158,11 +148,10 @@ impl Stage for LikelihoodStage<'_> {
 
     fn loss(&mut self) -> Result<Tensor> {
         let batch = Batch::gather(self.maps, &self.ahead.next()?, self.device);
-        let Batch { clean, context, guided, valid, measured, .. } = &batch;
-        let observed = measured.as_ref().expect("a graph's configuration has masks");
-        let (logits, residual) = self.believed(clean, context, guided.as_ref(), valid, observed, true)?;
-        let graph = conductances(&logits, valid);
-        let (value, gradient) = self.losses(&graph, &residual, valid)?;
+        let maps = MeasuredMaps::of_batch(batch);
+        let (logits, residual) = self.believed(&maps, true)?;
+        let graph = conductances(&logits, &maps.valid);
+        let (value, gradient) = self.losses(&graph, &residual, &maps.valid)?;
         // A number whose value is the loss and whose gradient by the conductances is the one of the core.
         let upstream = (&graph * gradient).sum(Kind::Float);
         Ok(&upstream - upstream.detach() + value)

@@ -10,10 +10,11 @@ use crate::batches::{Batch, BatchSource, with_measurements};
 use crate::config::{Role, TrainConfig};
 use crate::data::Maps;
 use crate::frozen::Frozen;
+use crate::measured_maps::MeasuredMaps;
 use crate::stage::{Ahead, Stage};
 use crate::target::BatchScale;
 use crate::unet::UNet;
-use crate::validation::{Measured, mask, timestep};
+use crate::validation::{Measured, timestep};
 
 /// Validation maps evaluated at once.
 const BATCH: i64 = 16;
@@ -58,18 +59,10 @@ impl<'a> SpreadStage<'a> {
     }
 
     /// Size of the errors, logarithm of the predicted scale, and 1 at the cells that count; `[B, 1, H, W]` each.
-    fn errors(
-        &self,
-        clean: &Tensor,
-        context: &Tensor,
-        guided: Option<&Tensor>,
-        valid: &Tensor,
-        measured: &Tensor,
-        train: bool,
-    ) -> [Tensor; 3] {
-        let mean = self.mean.mean_estimates(clean, context, guided, measured);
-        let log_scale = log_scales(&self.network, &mean, context, measured, clean, train);
-        [(clean - mean).abs(), log_scale, valid * (1.0 - measured)]
+    fn errors(&self, maps: &MeasuredMaps, train: bool) -> [Tensor; 3] {
+        let mean = self.mean.mean_estimates(maps);
+        let log_scale = log_scales(&self.network, &mean, maps, train);
+        [(&maps.clean - mean).abs(), log_scale, &maps.valid * (1.0 - &maps.measured)]
     }
 
     /// Mean over all counted cells of the validation maps at the factor of largest likelihood.
@@ -79,13 +72,8 @@ impl<'a> SpreadStage<'a> {
         let (mut ratio, mut log_scale, mut cells) = (0.0, 0.0, 0.0);
         for first in (0..num_maps).step_by(BATCH as usize) {
             let count = BATCH.min(num_maps - first);
-            let part = |tensor: &Tensor| tensor.narrow(0, first, count);
-            let clean = part(&maps.fields);
-            let observed = mask(self.config, maps, first as usize, count as usize, measured);
-            let observed = observed.to_device(self.device).view_as(&clean);
-            let (context, valid) = (part(&maps.contexts), part(&maps.valid));
-            let guided = self.mean.guided_fields(&context, &valid, &clean, &observed)?;
-            let [size, log, counted] = self.errors(&clean, &context, guided.as_ref(), &valid, &observed, false);
+            let part = MeasuredMaps::of_validation(self.config, maps, (first, count), measured, &self.mean)?;
+            let [size, log, counted] = self.errors(&part, false);
             let log = if constant { log.zeros_like() } else { log };
             let sum = |tensor: Tensor| tensor.sum(Kind::Double).double_value(&[]);
             ratio += sum(size * (-&log).exp() * &counted);
@@ -99,15 +87,8 @@ impl<'a> SpreadStage<'a> {
 }
 
 /// Logarithms of the Laplace scales `[B, 1, H, W]` that a spread network predicts for an estimate `mean`.
-pub(crate) fn log_scales(
-    network: &UNet,
-    mean: &Tensor,
-    context: &Tensor,
-    measured: &Tensor,
-    clean: &Tensor,
-    train: bool,
-) -> Tensor {
-    let context = with_measurements(context, None, measured, clean, &BatchScale::Identity);
+pub(crate) fn log_scales(network: &UNet, mean: &Tensor, maps: &MeasuredMaps, train: bool) -> Tensor {
+    let context = with_measurements(&maps.context, None, &maps.measured, &maps.clean, &BatchScale::Identity);
     let output = network.forward(mean, &timestep(0, mean), &context, train);
     (output + SPREAD_LOG_OFFSET).clamp(SPREAD_LOG_RANGE[0], SPREAD_LOG_RANGE[1])
 }
@@ -125,9 +106,7 @@ impl Stage for SpreadStage<'_> {
 
     fn loss(&mut self) -> Result<Tensor> {
         let batch = Batch::gather(self.maps, &self.ahead.next()?, self.device);
-        let Batch { clean, context, guided, valid, measured, .. } = &batch;
-        let measured = measured.as_ref().expect("a spread's configuration has masks");
-        let [size, log_scale, counted] = self.errors(clean, context, guided.as_ref(), valid, measured, true);
+        let [size, log_scale, counted] = self.errors(&MeasuredMaps::of_batch(batch), true);
         let losses = (&log_scale + size * (-&log_scale).exp()) * &counted;
         Ok(losses.sum(Kind::Float) / counted.sum(Kind::Float))
     }

@@ -94,7 +94,11 @@ pub(crate) fn read_scorer(path: &Path, device: Device) -> Result<(ScorerNet, nn:
 /// # Errors
 /// As [`read`].
 pub(crate) fn read_facts(path: &Path) -> Result<RunFacts> {
-    let (_, text) = read_tensors(path)?;
+    facts_of(&read_tensors(path)?.1, path)
+}
+
+/// The facts in a header that was read from `path`.
+fn facts_of(text: &HashMap<String, String>, path: &Path) -> Result<RunFacts> {
     let refuse = |reason: String| TrainError::File { path: path.into(), reason };
     let facts = text.get(FACTS).ok_or_else(|| refuse("the facts of its run are missing".into()))?;
     Ok(toml::from_str(facts).map_err(|error| refuse(error.to_string()))?)
@@ -106,9 +110,7 @@ fn read_as<N>(
     build: impl FnOnce(&nn::Path<'_>, &TrainConfig) -> Result<N>,
 ) -> Result<(N, nn::VarStore, RunFacts)> {
     let (tensors, text) = read_tensors(path)?;
-    let refuse = |reason: String| TrainError::File { path: path.into(), reason };
-    let facts = text.get(FACTS).ok_or_else(|| refuse("the facts of its run are missing".into()))?;
-    let facts: RunFacts = toml::from_str(facts).map_err(|error| refuse(error.to_string()))?;
+    let facts = facts_of(&text, path)?;
     let store = nn::VarStore::new(device);
     let network = build(&store.root(), &facts.config)?;
     fill(&store, path, tensors)?;
@@ -123,8 +125,8 @@ fn read_as<N>(
 /// # Errors
 /// As [`read`].
 pub(crate) fn copy_into(store: &nn::VarStore, path: &Path, config: &TrainConfig) -> Result<()> {
-    let (mut tensors, _) = read_tensors(path)?;
-    let stored = read_facts(path)?.config;
+    let (mut tensors, text) = read_tensors(path)?;
+    let stored = facts_of(&text, path)?.config;
     if let Some(weight) = tensors.get_mut(FIRST_LAYER)
         && stored.channels() != config.channels()
     {

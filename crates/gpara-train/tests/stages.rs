@@ -8,7 +8,7 @@ use gpara::{
     AcquisitionModel, AcquisitionSession, EnsembleCache, MeasurementSource, ResidualPrecision, SessionSettings,
 };
 use gpara::{
-    BatchRule, Correction, ErrorKind, FieldSource, Gpara, GparaSettings, GraphDescriptor, GraphPredictor,
+    BatchRule, Context, Correction, ErrorKind, FieldSource, Gpara, GparaSettings, GraphDescriptor, GraphPredictor,
     MeanPredictor, MeanSolver, Observation, Observations, RiskRule, SeedTree, UniformGraph, UtilityMethod,
 };
 use gpara_nn::{OnnxGraph, OnnxMean, OnnxScorer};
@@ -49,6 +49,23 @@ fn error(summary: &RunSummary, name: &str) -> f64 {
     summary.validation.iter().find(|(found, _)| found == name).expect("a validation error").1
 }
 
+/// An embedded room with 200 of its cells measured.
+fn measured_room() -> (Context, Observations) {
+    let room = gpara_tasks::depth::sample_room(3).expect("there are twelve rooms");
+    let context = room.scene.context(&room.valid).expect("the room has its own mask");
+    let mut observations = Observations::none(context.grid());
+    let entries: Vec<Observation> = (0..200)
+        .map(|k| Observation { node: 245 * k, value: f64::from(room.field[245 * k]), noise_std: 1e-3 })
+        .collect();
+    observations.add(context.valid(), &entries).expect("every cell of a room is valid");
+    (context, observations)
+}
+
+/// The largest difference of two fields.
+fn worst(left: &[f64], right: &[f64]) -> f64 {
+    left.iter().zip(right).map(|(left, right)| (left - right).abs()).fold(0.0, f64::max)
+}
+
 #[test]
 fn depth_mean_learns_relative_depth_from_augmented_rooms_and_runs_in_rten() {
     let _alone = alone();
@@ -66,18 +83,12 @@ fn depth_mean_learns_relative_depth_from_augmented_rooms_and_runs_in_rten() {
 
     let model = OnnxMean::from_file(&export(out.path(), &config), 1).unwrap();
     model.network().verify().unwrap();
-    let room = gpara_tasks::depth::sample_room(3).unwrap();
-    let context = room.scene.context(&room.valid).unwrap();
-    let mut observations = Observations::none(context.grid());
-    let entries: Vec<Observation> = (0..200)
-        .map(|k| Observation { node: 245 * k, value: f64::from(room.field[245 * k]), noise_std: 1e-3 })
-        .collect();
-    observations.add(context.valid(), &entries).unwrap();
+    let (context, observations) = measured_room();
     let torch = TorchNetwork::load(&weights, Device::Cpu).unwrap();
     for observations in [&observations, &Observations::none(context.grid())] {
         let expected = torch.predict(&context, observations).unwrap();
         let found = model.predict(&context, observations).unwrap();
-        let worst = found.iter().zip(&expected).map(|(found, expected)| (found - expected).abs()).fold(0.0, f64::max);
+        let worst = worst(&found, &expected);
         assert!(worst < 1e-4, "{worst}");
     }
 }
@@ -94,16 +105,7 @@ fn mean_that_corrects_the_guided_field_starts_from_it_and_runs_in_rten() {
     (guided.guided_field, guided.map_error) = (true, gpara_train::MapError::RootMeanSquare);
     let guided = guided.check().unwrap();
 
-    let room = gpara_tasks::depth::sample_room(3).unwrap();
-    let context = room.scene.context(&room.valid).unwrap();
-    let mut observations = Observations::none(context.grid());
-    let entries: Vec<Observation> = (0..200)
-        .map(|k| Observation { node: 245 * k, value: f64::from(room.field[245 * k]), noise_std: 1e-3 })
-        .collect();
-    observations.add(context.valid(), &entries).unwrap();
-    let worst = |left: &[f64], right: &[f64]| -> f64 {
-        left.iter().zip(right).map(|(left, right)| (left - right).abs()).fold(0.0, f64::max)
-    };
+    let (context, observations) = measured_room();
 
     // Without any learning the weights of the plain network make no correction, though its last layer does something.
     let mut idle = guided.clone();
