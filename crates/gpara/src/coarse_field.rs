@@ -61,11 +61,13 @@ impl CoarseField {
     /// grid, `NonFinite` if the guide is not finite, and `NotPositiveDefinite` if the factorisation breaks down.
     pub fn interpolate(&self, valid: &ValidMask, guide: &[f64], observations: &Observations) -> Result<Vec<f64>> {
         let blocks = Blocks::new(valid.grid())?;
-        let coarse_guide = blocks.means(valid, guide)?;
-        let guided = Guided::new(coarse_guide.values, self.guide_scale)?;
+        let fine = Guided::new(guide.to_vec(), self.guide_scale)?;
+        let fine_guide = fine.guide_over(valid.grid())?;
         if observations.is_empty() {
             return Ok(vec![0.0; valid.grid().num_nodes()]);
         }
+        let coarse_guide = blocks.means(valid, fine_guide)?;
+        let guided = Guided::new(coarse_guide.values, self.guide_scale)?;
         let context = Context::new(coarse_guide.valid, Vec::new())?;
         let level = vec![0.0; blocks.coarse.num_nodes()];
         let descriptor = GraphDescriptor { context: &context, prior_mean: &level, prior_std: &level, num_measured: 0 };
@@ -105,14 +107,6 @@ impl Blocks {
 
     /// Means over the valid cells of each coarse cell, 0 where there are none.
     fn means(&self, valid: &ValidMask, values: &[f64]) -> Result<CoarseValues> {
-        // The graph of the whole grid says what is wrong with a guide of another length, or one that is not finite.
-        if values.len() != self.fine.num_nodes() || values.iter().any(|value| !value.is_finite()) {
-            let none = vec![0.0; self.fine.num_nodes()];
-            let context = Context::new(valid.clone(), Vec::new())?;
-            let descriptor =
-                GraphDescriptor { context: &context, prior_mean: &none, prior_std: &none, num_measured: 0 };
-            Guided::new(values.to_vec(), 1.0)?.predict(&descriptor)?;
-        }
         let mut sums = vec![(0.0, 0u32); self.coarse.num_nodes()];
         for node in valid.nodes() {
             let (sum, count) = &mut sums[self.over(node)];

@@ -4,6 +4,7 @@ use thiserror::Error as ThisError;
 
 use super::{Conductances, GraphDescriptor, GraphPredictor, edge_length};
 use crate::error::{ErrorDetail, ErrorKind, Result};
+use crate::grid::Grid;
 
 /// Couples cells that look alike: `c_ij = exp(-|guide_i - guide_j| / scale) / length`.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +28,18 @@ impl Guided {
             None => Ok(Self { guide, scale }),
         }
     }
+
+    /// The guide, a value for each cell of `grid`.
+    ///
+    /// # Errors
+    /// `ShapeMismatch` if it has another number of values.
+    pub(crate) fn guide_over(&self, grid: Grid) -> Result<&[f64]> {
+        let (found, num_nodes) = (self.guide.len(), grid.num_nodes());
+        if found != num_nodes {
+            return Err(GuidedError::Length { found, num_nodes }.into());
+        }
+        Ok(&self.guide)
+    }
 }
 
 impl GraphPredictor for Guided {
@@ -36,12 +49,9 @@ impl GraphPredictor for Guided {
 
     fn predict(&self, descriptor: &GraphDescriptor<'_>) -> Result<Conductances> {
         let valid = descriptor.context.valid();
-        let (found, num_nodes) = (self.guide.len(), valid.grid().num_nodes());
-        if found != num_nodes {
-            return Err(GuidedError::Length { found, num_nodes }.into());
-        }
+        let guide = self.guide_over(valid.grid())?;
         Conductances::from_edge_function(valid, |direction, node, neighbor| {
-            let jump = (self.guide[node] - self.guide[neighbor]).abs() / self.scale;
+            let jump = (guide[node] - guide[neighbor]).abs() / self.scale;
             (-jump).exp() / edge_length(direction)
         })
     }
@@ -71,7 +81,6 @@ impl ErrorDetail for GuidedError {
 mod tests {
     use super::*;
     use crate::context::Context;
-    use crate::grid::Grid;
 
     #[test]
     fn edge_across_a_jump_of_two_scales_is_weakened_by_e_squared() {
