@@ -196,8 +196,8 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn chart(points: Vec<(f64, f64)>, log_x: bool) -> String {
-        let curves = vec![Curve { name: "a <b>".into(), points }];
+    fn chart(name: &str, points: Vec<(f64, f64)>, log_x: bool) -> String {
+        let curves = vec![Curve { name: name.into(), points }];
         let text = || "x".to_owned();
         Chart { title: text(), x_label: text(), y_label: text(), log_x, connected: true, curves }.svg()
     }
@@ -220,11 +220,7 @@ mod tests {
 
     #[test]
     fn long_names_widen_the_file_and_not_the_plot() {
-        let with = |name: &str| {
-            let curves = vec![Curve { name: name.into(), points: vec![(1.0, 1.0)] }];
-            let text = || "x".to_owned();
-            Chart { title: text(), x_label: text(), y_label: text(), log_x: false, connected: true, curves }.svg()
-        };
+        let with = |name: &str| chart(name, vec![(1.0, 1.0)], false);
         assert!(with("short").contains("viewBox=\"0 0 860 "));
         // 550 + 30 + 6.8 * 50.
         let long = with(&"n".repeat(50));
@@ -234,10 +230,10 @@ mod tests {
     #[test]
     fn file_names_its_curves_and_has_no_bad_number() {
         for log_x in [false, true] {
-            let svg = chart(vec![(50.0, 0.1), (491.0, 0.04)], log_x);
+            let svg = chart("a <b>", vec![(50.0, 0.1), (491.0, 0.04)], log_x);
             assert!(svg.contains("a &lt;b&gt;") && svg.ends_with("</svg>\n") && !svg.contains("NaN"));
-            assert!(!chart(vec![(0.0, 0.0)], log_x).contains("NaN"));
+            assert!(!chart("a <b>", vec![(0.0, 0.0)], log_x).contains("NaN"));
         }
-        assert!(chart(Vec::new(), true).contains("nothing was run"));
+        assert!(chart("a <b>", Vec::new(), true).contains("nothing was run"));
     }
 }
