@@ -111,6 +111,9 @@ pub(crate) fn run(arguments: &CalibrateArguments, console: Console) -> Outcome {
     let task = Task { name: eval_task.name(), invalid_value: eval_task.invalid_value() };
     let scenes = load_scenes(&data)?;
     let curves = |models: &dyn ModelSource, policies: &[PolicyChoice]| -> Outcome<Vec<CalibrationCurve>> {
+        if policies.is_empty() {
+            return Ok(Vec::new());
+        }
         let spread = models.spread(name, eval_task.name())?;
         let of_scene = |scene: &Scene| -> Outcome<Vec<Errors>> {
             let seeds = SeedTree::new(20_261_128).subtree(&scene.id);
@@ -135,21 +138,16 @@ pub(crate) fn run(arguments: &CalibrateArguments, console: Console) -> Outcome {
     // A belief asks its std whether it holds: what active campaigns measure depends on the factors.
     let (active, fixed): (Vec<PolicyChoice>, Vec<PolicyChoice>) =
         arguments.policies.iter().partition(|&&policy| policy == PolicyChoice::Active);
-    let mut made = curves(&*models, &fixed)?;
-    if !active.is_empty() {
-        made.extend(match made.is_empty() {
-            true => curves(&*models, &active)?,
-            false => {
-                let calibration = Calibration::new(made.clone())?;
-                curves(&Recalibrated { models: &*models, calibration }, &active)?
-            }
-        });
-    }
+    let fixed = curves(&*models, &fixed)?;
+    let active = match fixed.is_empty() {
+        true => curves(&*models, &active)?,
+        false => curves(&Recalibrated { models: &*models, calibration: Calibration::new(fixed.clone())? }, &active)?,
+    };
     let mut table = format!(
         "# Fitted by `gpara models calibrate` on {} validation scenes at {COUNTS:?} measurements.\n",
         scenes.len()
     );
-    made.iter().for_each(|curve| table.push_str(&toml_of(curve)));
+    fixed.iter().chain(&active).for_each(|curve| table.push_str(&toml_of(curve)));
     console.data(&table);
     Ok(())
 }
