@@ -4,11 +4,17 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+#[cfg(feature = "train")]
+use gpara::Calibration;
 use gpara::{Denoiser, GraphPredictor, MeanPredictor, NoiseSchedule, Scorer, SpreadPredictor};
+#[cfg(feature = "train")]
+use gpara_nn::Card;
 use gpara_nn::{Network, OnnxDenoiser, OnnxGraph, OnnxMean, OnnxScorer, OnnxSpread, sha256_hex};
 
 use crate::embedded_models::EmbeddedModel;
 use crate::failure::{Failure, Outcome};
+#[cfg(feature = "train")]
+use crate::recalibrated::RecalibratedSpread;
 
 /// A prior with the schedule its timesteps belong to.
 pub(crate) type SourcedPrior = (Arc<dyn Denoiser>, NoiseSchedule);
@@ -203,8 +209,8 @@ impl<S: ModelSource> ModelSource for CachedSource<S> {
     }
 }
 
-/// Weights as the trainer writes them, run by libtorch: on a GPU where there is one. Graphs and scorers, asked once a scene
-/// or once a round, and what is not there, come from exported networks.
+/// Weights as the trainer writes them, run by libtorch: on a GPU where there is one. Graphs and scorers, and what is not
+/// there, come from exported networks.
 #[cfg(feature = "train")]
 struct TorchSource {
     /// Holds `NAME.safetensors`, NAME with underscores.
@@ -225,6 +231,17 @@ impl TorchSource {
     fn load(file: &Path) -> Outcome<gpara_train::TorchNetwork> {
         Ok(gpara_train::TorchNetwork::load(file, gpara_train::best_device())?)
     }
+
+    /// The factors of `NAME.toml`, the card of the same weights exported to this folder; `None` without card or factors.
+    fn card_calibration(&self, name: &str) -> Outcome<Option<Calibration>> {
+        let file = self.folder.join(format!("{name}.toml"));
+        if !file.exists() {
+            return Ok(None);
+        }
+        let text = std::fs::read_to_string(&file)
+            .map_err(|error| Failure::file("read", &file, &error, "a card is written by `gpara train export`"))?;
+        Ok(Card::parse(&text)?.calibration()?)
+    }
 }
 
 #[cfg(feature = "train")]
@@ -240,7 +257,12 @@ impl ModelSource for TorchSource {
     }
 
     fn spread(&self, name: &str, task: &str) -> Outcome<Arc<dyn SpreadPredictor>> {
-        self.exported.spread(name, task)
+        let Some(file) = self.file(name) else { return self.exported.spread(name, task) };
+        let network: Arc<dyn SpreadPredictor> = Arc::new(Self::load(&file)?);
+        Ok(match self.card_calibration(name)? {
+            Some(calibration) => Arc::new(RecalibratedSpread { network, calibration }),
+            None => network,
+        })
     }
 
     fn graph(&self, name: &str, task: &str) -> Outcome<Arc<dyn GraphPredictor>> {

@@ -1,4 +1,4 @@
-//! Networks whose spread has other factors than its card: those being fitted.
+//! Networks whose spread has other factors than its own: those being fitted, or those of a card beside bare weights.
 
 use std::sync::Arc;
 
@@ -44,9 +44,9 @@ impl ModelSource for Recalibrated<'_> {
 }
 
 /// A spread network with other factors than its own.
-struct RecalibratedSpread {
-    network: Arc<dyn SpreadPredictor>,
-    calibration: Calibration,
+pub(crate) struct RecalibratedSpread {
+    pub(crate) network: Arc<dyn SpreadPredictor>,
+    pub(crate) calibration: Calibration,
 }
 
 impl SpreadPredictor for RecalibratedSpread {

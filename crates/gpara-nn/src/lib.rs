@@ -20,6 +20,7 @@ mod spread;
 mod target;
 
 pub use card::{Card, CardCalibration, MEASURED_CHANNEL, MEASURED_VALUE_CHANNEL, Output, Role, Schedule, sha256_hex};
+pub use channels::ContextReader;
 pub use denoiser::{OnnxDenoiser, OnnxMean};
 pub use golden::{GoldenCheck, Verification};
 pub use graph::{OnnxGraph, PRIOR_SPREAD_CHANNEL, SPACING_CHANNEL, SPREAD_GAIN, spacing_value, spread_channel};

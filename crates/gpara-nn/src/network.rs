@@ -10,7 +10,7 @@ use gpara::{Channel, Context, Observations, Result};
 use rten::{Dimension, Model, NodeId, RunOptions, ThreadPool, ValueView};
 
 use crate::card::Card;
-use crate::channels::context_values;
+use crate::channels::ContextReader;
 use crate::error::ModelError;
 use crate::golden::Verification;
 use crate::padding::Padding;
@@ -114,7 +114,7 @@ impl Network {
             return Err(ModelError::Timestep { name: self.card.name.clone(), timestep, num_steps }.into());
         }
         let padding = Padding::new(grid, self.card.size_multiple);
-        let context = context_values(&self.card, context, observations, &[], padding)?;
+        let context = self.context_values(context, observations, &[], padding)?;
         let states: Vec<&[f64]> = noisy.chunks_exact(grid.num_nodes()).collect();
         let answer = |state: usize, pool: &Arc<ThreadPool>| -> Result<Vec<f32>> {
             // The boundary of f64 and f32: the only cast of a state.
@@ -139,6 +139,25 @@ impl Network {
         Ok(outputs)
     }
 
+    /// The context array, `[channels, padded rows * padded cols]`.
+    ///
+    /// # Errors
+    /// Those of [`ContextReader::read`].
+    fn context_values(
+        &self,
+        context: &Context,
+        observations: &Observations,
+        extra: &[Channel],
+        padding: Padding,
+    ) -> Result<Vec<f32>> {
+        let Card { name, channels, target, .. } = &self.card;
+        let reader = ContextReader { network: name, channels, target: *target, extra };
+        let values = reader.read(context, observations)?;
+        let mut padded = Vec::with_capacity(channels.len() * padding.len());
+        values.chunks_exact(context.grid().num_nodes()).for_each(|channel| padding.extend(channel, &mut padded));
+        Ok(padded)
+    }
+
     /// The network's output maps for one state of a scene; `extra` are channels that no scene has by itself.
     ///
     /// # Shapes
@@ -158,7 +177,7 @@ impl Network {
         let grid = context.grid();
         assert_eq!(state.len(), grid.num_nodes(), "one value a node");
         let padding = Padding::new(grid, self.card.size_multiple);
-        let context = context_values(&self.card, context, observations, extra, padding)?;
+        let context = self.context_values(context, observations, extra, padding)?;
         let state: Vec<f32> = state.iter().map(|&value| value as f32).collect();
         let mut padded = Vec::with_capacity(padding.len());
         padding.extend(&state, &mut padded);

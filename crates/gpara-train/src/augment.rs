@@ -1,7 +1,8 @@
-//! Random changes of a picture with depth: mirror, crop and enlarge with the depth scaled alike, rotate, jitter colours.
+//! Random changes of a picture with depth: mirror, crop and enlarge with the depth scaled alike, rotate, scale the depth
+//! alone, jitter colours.
 
 use gpara::{Result, Stream, ValidMask};
-use gpara_tasks::depth::{DepthScene, meters_from_normalized, normalized_from_meters};
+use gpara_tasks::depth::{DEPTH_RANGE_METERS, DepthScene, meters_from_normalized, normalized_from_meters};
 
 use crate::config_stages::AugmentConfig;
 use crate::data::Picture;
@@ -28,6 +29,8 @@ struct Change {
     brightness: f64,
     contrast: f64,
     colors: [f64; 3],
+    /// Factor on the depth besides that of the enlargement.
+    depth_scale: f64,
 }
 
 impl Change {
@@ -44,7 +47,13 @@ impl Change {
         let centre = (centre(rows), centre(cols));
         let mut factor = || 1.0 + config.color_jitter * between(-1.0, 1.0);
         let (brightness, contrast) = (factor(), factor());
-        Self { flip, zoom, angle, centre, brightness, contrast, colors: [factor(), factor(), factor()] }
+        let colors = [factor(), factor(), factor()];
+        let depth_scale = between(-1.0, 1.0) * config.depth_scale_max.ln();
+        let (zoom, angle, centre) = match between(0.0, 1.0) < config.whole_share {
+            true => (1.0, 0.0, (0.5 * (rows as f64 - 1.0), 0.5 * (cols as f64 - 1.0))),
+            false => (zoom, angle, centre),
+        };
+        Self { flip, zoom, angle, centre, brightness, contrast, colors, depth_scale: depth_scale.exp() }
     }
 
     /// Row and column in the picture of a cell of the sample.
@@ -73,6 +82,9 @@ pub(crate) fn augment(picture: &Picture, config: &AugmentConfig, stream: &mut St
     let sides = (grid.rows(), grid.cols());
     let change = Change::draw(config, sides, stream);
     let rgb = picture.scene.rgb();
+    let farthest = picture.field.iter().fold(-1.0f32, |most, &value| most.max(value));
+    let farthest = meters_from_normalized(f64::from(farthest)) / change.zoom;
+    let depth_scale = change.depth_scale.min(DEPTH_RANGE_METERS / farthest.max(f64::MIN_POSITIVE)) / change.zoom;
     let mut pixels = Vec::with_capacity(grid.num_nodes());
     let mut field = Vec::with_capacity(grid.num_nodes());
     let mut flags = Vec::with_capacity(grid.num_nodes());
@@ -94,7 +106,7 @@ pub(crate) fn augment(picture: &Picture, config: &AugmentConfig, stream: &mut St
             let known = |node: usize| picture.whole || picture.field[node] > -1.0;
             let valid = nodes.iter().all(|&(node, share)| share == 0.0 || known(node));
             flags.push(valid);
-            let depth = meters_from_normalized(mixed(&|node| f64::from(picture.field[node]))) / change.zoom;
+            let depth = meters_from_normalized(mixed(&|node| f64::from(picture.field[node]))) * depth_scale;
             field.push(if valid { normalized_from_meters(depth) as f32 } else { -1.0 });
         }
     }
@@ -124,7 +136,14 @@ mod tests {
     }
 
     fn none() -> AugmentConfig {
-        AugmentConfig { flip_share: 0.0, zoom_max: 1.0, rotation_degrees: 0.0, color_jitter: 0.0 }
+        AugmentConfig {
+            flip_share: 0.0,
+            zoom_max: 1.0,
+            rotation_degrees: 0.0,
+            color_jitter: 0.0,
+            whole_share: 0.0,
+            depth_scale_max: 1.0,
+        }
     }
 
     fn sample(config: &AugmentConfig, seed: u64) -> Augmented {
@@ -170,6 +189,43 @@ mod tests {
             }
         }
         assert!(picture.whole);
+    }
+
+    #[test]
+    fn whole_picture_keeps_its_cells_whatever_the_enlargement_and_rotation_may_be() {
+        let config = AugmentConfig { zoom_max: 3.0, rotation_degrees: 40.0, whole_share: 1.0, ..none() };
+        for seed in 0..5 {
+            let sample = sample(&config, seed);
+            for (found, expected) in sample.field.iter().zip(&picture().field) {
+                assert!((found - expected).abs() < 1e-6, "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn depth_alone_is_scaled_by_one_factor_that_keeps_the_farthest_cell_in_range() {
+        let config = AugmentConfig { depth_scale_max: 3.0, ..none() };
+        let meters = |value: f32| meters_from_normalized(f64::from(value));
+        let mut factors = Vec::new();
+        for seed in 0..20 {
+            let sample = sample(&config, seed);
+            let factor = meters(sample.field[0]) / meters(picture().field[0]);
+            for (&found, &before) in sample.field.iter().zip(&picture().field) {
+                assert!((meters(found) - factor * meters(before)).abs() < 1e-5, "seed {seed}");
+            }
+            assert!(
+                (1.0 / 3.0..=3.0).contains(&factor) && meters(sample.field[47]) < 10.0 + 1e-5,
+                "seed {seed}: {factor}"
+            );
+            assert_eq!(sample.context, sample_of_no_change().context);
+            factors.push(factor);
+        }
+        // The farthest cell is at 5.7 m: factors beyond 10 / 5.7 are cut, smaller ones are not.
+        assert!(factors.iter().any(|&factor| factor < 0.6) && factors.iter().any(|&factor| factor > 1.2));
+    }
+
+    fn sample_of_no_change() -> Augmented {
+        sample(&none(), 1)
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! What each step trains on: maps, timesteps, masks and a symmetry; every draw depends on the seed and the step alone.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::JoinHandle;
 
 use gpara::{Grid, NoiseSchedule, Result, SeedTree, ValidMask};
 use rayon::prelude::*;
@@ -15,9 +13,6 @@ use crate::data::{Maps, Picture};
 use crate::guided::sample_field;
 use crate::masks::MapLayouts;
 use crate::target::BatchScale;
-
-/// Batches drawn ahead of the device.
-const AHEAD: usize = 8;
 
 /// The draws of one step, on the CPU.
 #[derive(Debug, Clone, PartialEq)]
@@ -191,18 +186,6 @@ impl BatchSource {
             self.epoch = Some((epoch, order));
         }
         self.epoch.as_ref().expect("set above").1[position]
-    }
-
-    /// A thread that draws from step `first` on, a few steps ahead, until the receiver is dropped.
-    pub(crate) fn ahead(mut self, first: u64) -> (Receiver<Result<Draw>>, JoinHandle<()>) {
-        let (sender, receiver): (SyncSender<Result<Draw>>, _) = sync_channel(AHEAD);
-        let worker = std::thread::spawn(move || {
-            let mut step = first;
-            while sender.send(self.draw(step)).is_ok() {
-                step += 1;
-            }
-        });
-        (receiver, worker)
     }
 }
 

@@ -18,6 +18,25 @@ pub struct AugmentConfig {
     pub rotation_degrees: f64,
     /// Largest relative change of brightness, contrast and of each colour.
     pub color_jitter: f64,
+    /// Share of samples that are neither enlarged nor rotated: their edges are as sharp as those of the pictures a network is
+    /// asked about, where resampled ones are blurred.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub whole_share: f64,
+    /// Largest factor on the depth alone, either way, log-uniform; less where the farthest cell would leave the range.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub depth_scale_max: f64,
+}
+
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn is_one(value: &f64) -> bool {
+    *value == 1.0
 }
 
 /// The graph conditioner that graph and scorer are trained for; the values are the preset's.
@@ -184,6 +203,12 @@ impl AugmentConfig {
         }
         if !(0.0..1.0).contains(&self.color_jitter) {
             return refuse("augmentation.color_jitter", self.color_jitter, "0 <= color_jitter < 1");
+        }
+        if !(0.0..=1.0).contains(&self.whole_share) {
+            return refuse("augmentation.whole_share", self.whole_share, "0 to 1");
+        }
+        if !(1.0..=4.0).contains(&self.depth_scale_max) {
+            return refuse("augmentation.depth_scale_max", self.depth_scale_max, "1 to 4");
         }
         Ok(())
     }

@@ -27,8 +27,6 @@ pub(crate) enum TrainError {
     Scene { name: String, reason: String },
     #[error("network {name} has role {found:?}, {expected:?} is needed here")]
     Role { name: String, found: Role, expected: Role },
-    #[error("network {name} needs the context channel `{channel}`, the scene has {available:?}")]
-    Channel { name: String, channel: String, available: Vec<String> },
     #[error("timestep {timestep} is not allowed for network {name}: 0 to {last}")]
     Timestep { name: String, timestep: usize, last: usize },
     #[error("libtorch: {0}")]
@@ -42,7 +40,7 @@ impl ErrorDetail for TrainError {
                 ErrorKind::InvalidInput
             }
             Self::Io { .. } => ErrorKind::Io,
-            Self::File { .. } | Self::Role { .. } | Self::Channel { .. } => ErrorKind::Incompatible,
+            Self::File { .. } | Self::Role { .. } => ErrorKind::Incompatible,
             Self::Loss { .. } | Self::Output { .. } => ErrorKind::NonFinite,
             Self::Scene { .. } => ErrorKind::ShapeMismatch,
             Self::Torch(_) => ErrorKind::Unsupported,
@@ -53,7 +51,6 @@ impl ErrorDetail for TrainError {
         match self {
             Self::Setting { key, .. } => rollout_hint(key).map(Into::into),
             Self::Loss { .. } => Some("lower `learning_rate`, or resume from the last checkpoint".into()),
-            Self::Channel { .. } => Some("scene and network must be of the same task and version".into()),
             _ => None,
         }
     }

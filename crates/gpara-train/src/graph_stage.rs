@@ -5,6 +5,7 @@ use std::path::Path;
 use gpara::{NoiseSchedule, Result, SeedTree};
 use tch::{Device, Kind, Tensor};
 
+use crate::ahead::Ahead;
 use crate::batches::{Batch, BatchSource};
 use crate::conditioner::{conductances, refine};
 use crate::config::{Role, TrainConfig};
@@ -12,7 +13,7 @@ use crate::config_stages::{ConditionerConfig, GraphConfig};
 use crate::data::Maps;
 use crate::frozen::{Frozen, logits, moments};
 use crate::graph_loss::{Refinement, graph_loss};
-use crate::stage::{Ahead, Stage};
+use crate::stage::Stage;
 use crate::unet::UNet;
 use crate::validation::{Measured, mask};
 

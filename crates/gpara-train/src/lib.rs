@@ -6,6 +6,7 @@
 //! (`residual_likelihood`) and `scorer_stage` (`teacher`, `scorer_state`, `scorer_rollout`, `scorer_net`, `scorer_loss`); the
 //! last three read networks that `frozen` holds.
 
+mod ahead;
 mod augment;
 mod batches;
 mod checkpoint;

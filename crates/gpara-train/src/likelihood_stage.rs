@@ -7,6 +7,7 @@ use gpara_nn::{SPREAD_GAIN, spacing_value};
 use rayon::prelude::*;
 use tch::{Device, Kind, Tensor};
 
+use crate::ahead::Ahead;
 use crate::batches::{Batch, BatchSource};
 use crate::conditioner::conductances;
 use crate::config::{Role, TrainConfig};
@@ -15,7 +16,7 @@ use crate::error::TrainError;
 use crate::frozen::Frozen;
 use crate::measured_maps::MeasuredMaps;
 use crate::residual_likelihood::residual_loss;
-use crate::stage::{Ahead, Stage};
+use crate::stage::Stage;
 use crate::unet::UNet;
 use crate::validation::{Measured, timestep};
 

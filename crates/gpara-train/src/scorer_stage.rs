@@ -6,6 +6,7 @@ use gpara::{Grid, NoiseSchedule, Result, SeedTree};
 use rayon::prelude::*;
 use tch::{Device, Kind, Tensor};
 
+use crate::ahead::Ahead;
 use crate::batches::{BatchSource, Draw};
 use crate::conditioner::conductances;
 use crate::config::{Output, Role, TrainConfig};
@@ -16,7 +17,7 @@ use crate::scorer_loss::{ScorerLosses, Scores};
 use crate::scorer_net::ScorerNet;
 use crate::scorer_rollout::{Campaign, Rollout};
 use crate::scorer_state::{ScorerSample, ScorerScene, sample, scenes};
-use crate::stage::{Ahead, Stage};
+use crate::stage::Stage;
 use crate::torch_scorer::TorchScorer;
 
 /// Numbers of measurements of the validation states of each map, as shares of the budget.
@@ -179,7 +180,8 @@ impl Stage for ScorerStage<'_> {
     }
 
     fn loss(&mut self) -> Result<Tensor> {
-        let states = self.samples(&self.ahead.next()?)?;
+        let draw = self.ahead.next()?;
+        let states = self.samples(&draw)?;
         let (losses, _) = self.losses(&states, self.maps, true);
         Ok(losses.weighted(&self.scorer.loss))
     }

@@ -6,12 +6,13 @@ use gpara::{NoiseSchedule, Result};
 use gpara_nn::{SPREAD_LOG_OFFSET, SPREAD_LOG_RANGE};
 use tch::{Device, Kind, Tensor};
 
+use crate::ahead::Ahead;
 use crate::batches::{Batch, BatchSource, with_measurements};
 use crate::config::{Role, TrainConfig};
 use crate::data::Maps;
 use crate::frozen::Frozen;
 use crate::measured_maps::MeasuredMaps;
-use crate::stage::{Ahead, Stage};
+use crate::stage::Stage;
 use crate::target::BatchScale;
 use crate::unet::UNet;
 use crate::validation::{Measured, timestep};

@@ -1,12 +1,10 @@
 //! What differs between training a field network, a graph and a scorer: the batch, the loss, the validation.
 
-use std::sync::mpsc::Receiver;
-use std::thread::JoinHandle;
-
 use gpara::{NoiseSchedule, Result};
 use tch::{Device, Tensor};
 
-use crate::batches::{Batch, BatchSource, Draw};
+use crate::ahead::Ahead;
+use crate::batches::{Batch, BatchSource};
 use crate::config::TrainConfig;
 use crate::data::Maps;
 use crate::objective::Objective;
@@ -38,39 +36,6 @@ pub(crate) trait Stage {
     /// # Errors
     /// Those of the conditioner.
     fn validate(&self) -> Result<Vec<(&'static str, f64)>>;
-}
-
-/// Batches drawn by a thread, a few steps ahead.
-#[derive(Debug, Default)]
-pub(crate) struct Ahead {
-    running: Option<(Receiver<Result<Draw>>, JoinHandle<()>)>,
-}
-
-impl Ahead {
-    /// Starts at a step.
-    pub(crate) fn begin(&mut self, source: BatchSource, step: u64) {
-        self.running = Some(source.ahead(step));
-    }
-
-    /// The next draw.
-    ///
-    /// # Errors
-    /// Those of drawing.
-    ///
-    /// # Panics
-    /// If nothing was begun.
-    pub(crate) fn next(&self) -> Result<Draw> {
-        let (draws, _) = self.running.as_ref().expect("begun before the first step");
-        draws.recv().expect("the drawing thread lives until the receiver is dropped")
-    }
-
-    /// Stops the thread.
-    pub(crate) fn end(&mut self) {
-        if let Some((draws, worker)) = self.running.take() {
-            drop(draws);
-            worker.join().expect("drawing batches does not panic");
-        }
-    }
 }
 
 /// Training of a prior or a mean network.

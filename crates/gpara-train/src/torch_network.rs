@@ -2,21 +2,23 @@
 
 mod gather;
 mod linearize;
+mod spread;
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use gpara::{Context, Denoiser, DenoiserInput, Grid, MeanPredictor, NoiseSchedule, Observations, Pullback, Result};
-use gpara_nn::{GUIDED_FIELD_CHANNEL, TargetScale, guided_field};
+use gpara_nn::{ContextReader, TargetScale};
 use tch::{Device, nn};
 
 use self::gather::{Gather, Request};
-use crate::config::Role;
+use crate::config::{Role, TrainConfig};
 use crate::error::TrainError;
 use crate::unet::UNet;
 use crate::weights::{self, RunFacts};
 
-/// A weights file, `NAME.safetensors`, as a [`Denoiser`] (role `prior`) or a [`MeanPredictor`] (role `mean`).
+/// A weights file, `NAME.safetensors`, as a [`Denoiser`] (role `prior`), a [`MeanPredictor`] (role `mean`) or a
+/// [`SpreadPredictor`](gpara::SpreadPredictor) (role `spread`).
 ///
 /// All states of a call go through the device in one batch, which may change the last bits of an answer; where the same
 /// bits are needed for any batch, use the exported network with `gpara-nn`. Convolutions on a GPU round to TF32 unless
@@ -121,32 +123,9 @@ impl TorchNetwork {
 
     /// `[channels, num_nodes]` in the order of training.
     fn context_values(&self, context: &Context, observations: &Observations) -> Result<Vec<f32>> {
-        let num_nodes = context.grid().num_nodes();
-        let scale = self.scale(observations);
-        let scattered = |value: &dyn Fn(f64) -> f32| {
-            let mut values = vec![0f32; num_nodes];
-            observations.iter().for_each(|observation| values[observation.node] = value(observation.value));
-            values
-        };
-        let mut array = Vec::with_capacity(self.channels.len() * num_nodes);
-        for channel in &self.channels {
-            match channel.as_str() {
-                GUIDED_FIELD_CHANNEL => {
-                    array.extend(guided_field(context, observations)?.into_iter().map(|value| value as f32));
-                }
-                "measured" => array.extend(scattered(&|_| 1.0)),
-                "measured_value" => array.extend(scattered(&|value| scale.forward(value) as f32)),
-                channel => {
-                    let values = context.channel(channel).ok_or_else(|| TrainError::Channel {
-                        name: self.facts.config.name.clone(),
-                        channel: channel.into(),
-                        available: context.channels().iter().map(|channel| channel.name.clone()).collect(),
-                    })?;
-                    array.extend_from_slice(values);
-                }
-            }
-        }
-        Ok(array)
+        let TrainConfig { name, target, .. } = &self.facts.config;
+        let reader = ContextReader { network: name, channels: &self.channels, target: *target, extra: &[] };
+        reader.read(context, observations)
     }
 
     /// The network's scale given the measurements.
@@ -212,7 +191,7 @@ mod tests {
     use tch::Tensor;
 
     use super::*;
-    use crate::config::{Keep, Output, TrainConfig};
+    use crate::config::{Keep, Output};
     use crate::flat::FlatParameters;
     use crate::unet::UNetConfig;
     use gpara::{Channel, ErrorKind, Observation, SeedTree, ValidMask};
@@ -278,7 +257,13 @@ mod tests {
         (context, observations)
     }
 
-    fn forward(network: &UNet, noisy: &[f64], t: usize, context: &Context, observations: &Observations) -> Vec<f32> {
+    pub(super) fn forward(
+        network: &UNet,
+        noisy: &[f64],
+        t: usize,
+        context: &Context,
+        observations: &Observations,
+    ) -> Vec<f32> {
         let grid = context.grid();
         let image = |values: Vec<f32>| Tensor::from_slice(&values).view([1, 1, grid.rows() as i64, grid.cols() as i64]);
         let mut channels: Vec<Tensor> =

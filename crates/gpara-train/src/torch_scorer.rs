@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gpara::{AcquisitionState, Result, Scorer};
-use gpara_nn::ScorerInput;
+use gpara::{AcquisitionState, Observations, Result, Scorer};
+use gpara_nn::{ContextReader, ScorerInput};
 use tch::{Device, Tensor, nn};
 
 use crate::config::{Output, Role, TrainConfig};
@@ -53,17 +53,10 @@ impl TorchScorer {
 
     /// The scene's channels in the order of training, then those of the state; `[C, num_nodes]`.
     fn channels(&self, state: &AcquisitionState<'_>, input: &ScorerInput) -> Result<Vec<f32>> {
-        let mut values = Vec::new();
-        for channel in self.0.config.data.channels() {
-            let found = state.context.channel(channel).ok_or_else(|| TrainError::Channel {
-                name: self.0.config.name.clone(),
-                channel: channel.to_string(),
-                available: state.context.channels().iter().map(|channel| channel.name.clone()).collect(),
-            })?;
-            values.extend_from_slice(found);
-        }
-        input.channels.iter().for_each(|channel| values.extend_from_slice(&channel.values));
-        Ok(values)
+        let TrainConfig { name, target, .. } = &self.0.config;
+        let channels = self.0.config.channels();
+        let reader = ContextReader { network: name, channels: &channels, target: *target, extra: &input.channels };
+        reader.read(state.context, &Observations::none(state.context.grid()))
     }
 }
 
@@ -98,8 +91,8 @@ impl Scorer for TorchScorer {
 #[cfg(test)]
 mod tests {
     use gpara::{
-        AcquisitionInput, BatchRule, Gpara, GparaSettings, Grid, Observation, Observations, Policy, PriorEnsemble,
-        RiskRule, RiskSettings, SeedTree, UtilityMethod,
+        AcquisitionInput, BatchRule, Gpara, GparaSettings, Grid, Observation, Policy, PriorEnsemble, RiskRule,
+        RiskSettings, SeedTree, UtilityMethod,
     };
 
     use super::*;

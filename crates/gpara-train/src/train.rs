@@ -6,6 +6,7 @@ use std::time::Instant;
 use gpara::{NoiseSchedule, Result, SeedTree};
 use tch::{Device, Tensor, nn};
 
+use crate::ahead::Ahead;
 use crate::checkpoint::{self, Progress};
 use crate::config::{Keep, OptimizerConfig, Role, TrainConfig};
 use crate::curve::Curve;
@@ -18,7 +19,7 @@ use crate::objective::Objective;
 use crate::scorer_net::ScorerNet;
 use crate::scorer_stage::ScorerStage;
 use crate::spread_stage::SpreadStage;
-use crate::stage::{Ahead, FieldStage, Stage};
+use crate::stage::{FieldStage, Stage};
 use crate::unet::UNet;
 use crate::validation;
 use crate::weights::{self, RunFacts};
