@@ -90,7 +90,7 @@ impl Curve {
         text
     }
 
-    /// Errors (RMSE in gray / 255) against steps, logarithmic upwards.
+    /// Errors against steps, logarithmic upwards.
     fn svg(&self, title: &str) -> String {
         const COLOURS: [&str; 4] = ["#1f77b4", "#d62728", "#2ca02c", "#9467bd"];
         let (left, top, width, height) = (60.0, 40.0, 560.0, 300.0);
@@ -103,7 +103,7 @@ impl Curve {
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 640 440\" font-family=\"sans-serif\" font-size=\"12\">\n\
              <rect width=\"640\" height=\"440\" fill=\"white\"/>\n\
-             <text x=\"{left}\" y=\"22\" font-size=\"14\">{title}: validation RMSE (gray / 255) against steps</text>\n\
+             <text x=\"{left}\" y=\"22\" font-size=\"14\">{title}: validation errors against steps</text>\n\
              <rect x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" fill=\"none\" stroke=\"#888\"/>\n"
         );
         if low.is_finite() && high > low {
