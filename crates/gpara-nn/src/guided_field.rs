@@ -1,5 +1,7 @@
 //! The channel `guided_field`: what the measurements and the picture alone say, for a network that corrects it.
 
+use std::sync::LazyLock;
+
 use gpara::{CoarseField, Context, Observations, Result};
 
 use crate::error::ModelError;
@@ -9,6 +11,9 @@ pub const GUIDED_FIELD_CHANNEL: &str = "guided_field";
 
 /// Difference of luminance, of 1, that weakens an edge by 1/e.
 const GUIDE_SCALE: f64 = 0.1;
+
+/// One for all networks: training and campaigns ask for thousands of fields of one size, which share plan and arenas.
+static FIELD: LazyLock<CoarseField> = LazyLock::new(|| CoarseField::new(GUIDE_SCALE).expect("the scale is above 0"));
 
 /// The interpolated field (G.16) of a scene with a picture, normalised units, `num_nodes` values; 0 without measurements.
 ///
@@ -23,7 +28,7 @@ pub fn guided_field(context: &Context, observations: &Observations) -> Result<Ve
     if observations.grid() != context.grid() {
         return Err(ModelError::ObservationGrid { found: observations.grid(), expected: context.grid() }.into());
     }
-    CoarseField { guide_scale: GUIDE_SCALE }.interpolate(context.valid(), &guide, observations)
+    FIELD.interpolate(context.valid(), &guide, observations)
 }
 
 #[cfg(test)]

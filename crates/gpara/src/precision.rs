@@ -174,6 +174,16 @@ impl ResidualPrecision {
         }))
     }
 
+    /// The same precision, factorised in arenas that others of its grid and order have used.
+    ///
+    /// # Panics
+    /// If clones of it exist, which would not follow.
+    #[track_caller]
+    pub(crate) fn working_in(mut self, arenas: Arc<Arenas>) -> Self {
+        Arc::get_mut(&mut self.0).expect("a precision that nobody shares yet").arenas = arenas;
+        self
+    }
+
     /// The grid of the nodes.
     pub fn grid(&self) -> Grid {
         self.0.conductances.grid()
