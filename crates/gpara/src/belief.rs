@@ -87,6 +87,7 @@ impl BeliefModel for NetworkBelief {
 pub struct BeliefCache {
     model: Arc<dyn BeliefModel>,
     spacing_ratio: f64,
+    crowd: Option<usize>,
     discrepancy: Discrepancy,
     latest: Option<Weighed>,
     network_calls: u64,
@@ -95,6 +96,10 @@ pub struct BeliefCache {
 /// A belief with the weights that follow from it.
 struct Weighed {
     observations: Observations,
+    /// Measurements at the last belief that was due by their spacing: this one or one before it.
+    due_at: usize,
+    /// Tests of the beliefs from that one on, without those of this one.
+    tests_before: usize,
     sure_std: f64,
     belief: Belief,
     weights: Vec<f64>,
@@ -110,7 +115,29 @@ impl BeliefCache {
         if !(spacing_ratio > 0.0 && spacing_ratio <= 1.0) {
             return Err(BeliefError::Ratio { spacing_ratio }.into());
         }
-        Ok(Self { model, spacing_ratio, discrepancy: Discrepancy::default(), latest: None, network_calls: 0 })
+        Ok(Self {
+            model,
+            spacing_ratio,
+            crowd: None,
+            discrepancy: Discrepancy::default(),
+            latest: None,
+            network_calls: 0,
+        })
+    }
+
+    /// Makes a new belief also where the measurements since the last one crowd: once `crowd` of them lie within that belief's
+    /// spacing of one of them.
+    ///
+    /// Between two beliefs the graph alone says what a measurement tells of the cells around it. Where the error is large and cells
+    /// are coupled weakly (the silhouette of an object), it says: nothing, and every cell there is measured before the next belief
+    /// finds that a few had been enough.
+    ///
+    /// # Panics
+    /// If `crowd` is below 2: a measurement is always beside itself.
+    #[track_caller]
+    pub fn watching_crowds(self, crowd: usize) -> Self {
+        assert!(crowd >= 2, "a crowd of {crowd}: at least 2 measurements");
+        Self { crowd: Some(crowd), ..self }
     }
 
     /// Another rule than the default for when beliefs are distrusted.
@@ -128,27 +155,50 @@ impl BeliefCache {
     /// # Errors
     /// Those of the model; `ShapeMismatch` or `NonFinite` if its maps do not fit the scene.
     pub fn refresh(&mut self, context: &Context, observations: &Observations) -> Result<&Belief> {
-        let num_valid = context.valid().num_valid();
-        let spacing = |num_measured| measurement_spacing(num_valid, num_measured);
-        let (ratio, now) = (self.spacing_ratio, spacing(observations.len()));
-        let fresh = |latest: &Weighed| {
-            let before = latest.observations.len();
-            before == observations.len() || now > ratio * spacing(before)
-        };
-        if !self.latest.as_ref().is_some_and(fresh) {
+        let due = self.is_due(context, observations);
+        if due || self.is_crowded(context, observations) {
             let belief = self.model.believe(context, observations)?;
             self.network_calls += self.model.network_calls();
             // Kept once nothing can fail any more, so that no test counts twice.
             let mut discrepancy = self.discrepancy.clone();
+            let (mut due_at, mut tests_before) = (observations.len(), 0);
             if let Some(latest) = &self.latest {
-                discrepancy.test(&latest.belief, latest.sure_std, &latest.observations, observations);
+                let tests = discrepancy.test(&latest.belief, latest.sure_std, &latest.observations, observations);
+                if !due {
+                    (due_at, tests_before) = (latest.due_at, latest.tests_before + tests);
+                }
             }
             let weights = discrepant_weights(context, observations, &belief, discrepancy.squared())?;
             let sure_std = discrepancy.rule().sure_std(context, observations, &belief.std);
             self.discrepancy = discrepancy;
-            self.latest = Some(Weighed { observations: observations.clone(), sure_std, belief, weights });
+            let observations = observations.clone();
+            self.latest = Some(Weighed { observations, due_at, tests_before, sure_std, belief, weights });
         }
         Ok(&self.latest.as_ref().expect("made above").belief)
+    }
+
+    /// Whether the measurements have come closer by the stated factor since the last belief that was due.
+    fn is_due(&self, context: &Context, observations: &Observations) -> bool {
+        let Some(latest) = &self.latest else { return true };
+        let spacing = |num_measured| measurement_spacing(context.valid().num_valid(), num_measured);
+        observations.len() != latest.due_at
+            && spacing(observations.len()) <= self.spacing_ratio * spacing(latest.due_at)
+    }
+
+    /// Whether the measurements since the latest belief crowd.
+    fn is_crowded(&self, context: &Context, observations: &Observations) -> bool {
+        let (Some(crowd), Some(latest)) = (self.crowd, &self.latest) else { return false };
+        let radius = measurement_spacing(context.valid().num_valid(), latest.observations.len());
+        let places: Vec<(f64, f64)> = self
+            .since(observations, &[])
+            .map(|node| context.grid().row_col(node))
+            .map(|(row, col)| (row as f64, col as f64))
+            .collect();
+        let beside = |one: &(f64, f64)| {
+            let near = |other: &&(f64, f64)| (one.0 - other.0).hypot(one.1 - other.1) <= radius;
+            places.iter().filter(near).count()
+        };
+        places.iter().any(|place| beside(place) >= crowd)
     }
 
     /// The weight of every cell: [`error_weights`], with the discrepancy added to `std_j^2` once beliefs are distrusted (Eq. G.15).
@@ -170,9 +220,14 @@ impl BeliefCache {
         self.since(observations, pending).filter(|&node| self.is_sure(node)).collect()
     }
 
-    /// Tests a belief is to get.
+    /// Tests to be made from one belief that is due to the next.
     pub(crate) fn num_tests(&self) -> usize {
         self.discrepancy.rule().num_tests
+    }
+
+    /// Those made already by beliefs before the latest.
+    pub(crate) fn tests_before(&self) -> usize {
+        self.latest().tests_before
     }
 
     /// How many of `count` points should test the latest belief, so that they are at most half of all measured under it.
@@ -181,8 +236,9 @@ impl BeliefCache {
             return 0;
         }
         let under_way = self.tests_under_way(observations, pending).len();
+        let left = self.num_tests().saturating_sub(self.tests_before());
         let half = (self.since(observations, pending).count() + count) / 2;
-        self.num_tests().min(half).saturating_sub(under_way).min(count)
+        left.min(half).saturating_sub(under_way).min(count)
     }
 
     /// Whether the latest belief is tested by a value of this cell.
@@ -318,6 +374,32 @@ mod tests {
             let found = cache.refresh(&context, &measured(&context, count)).unwrap().std[0];
             assert_eq!((found, cache.network_calls()), (std, calls), "{count}");
         }
+    }
+
+    #[test]
+    fn crowd_of_new_measurements_makes_a_belief_that_is_not_due() {
+        let context = Context::empty(Grid::new(8, 8).unwrap());
+        let at = |nodes: &[usize]| {
+            let mut observations = Observations::none(context.grid());
+            let values: Vec<_> = nodes.iter().map(|&node| Observation { node, value: 0.1, noise_std: 1e-3 }).collect();
+            observations.add(context.valid(), &values).unwrap();
+            observations
+        };
+        let calls = |crowd: Option<usize>, steps: &[&[usize]]| {
+            let cache = BeliefCache::new(Arc::new(Counted), 0.4).unwrap();
+            let mut cache = crowd.into_iter().fold(cache, BeliefCache::watching_crowds);
+            steps.iter().for_each(|nodes| {
+                cache.refresh(&context, &at(nodes)).unwrap();
+            });
+            cache.network_calls()
+        };
+        // With one measurement the spacing is sqrt(64 / 2) = 5.7 cells: nodes 0, 1 and 8 are within it of each other, 0, 7 and 56 are not.
+        let (first, crowded, apart): (&[usize], &[usize], &[usize]) = (&[63], &[0, 1, 8, 63], &[0, 7, 56, 63]);
+        assert_eq!(calls(None, &[first, crowded]), 3);
+        assert_eq!(calls(Some(3), &[first, apart]), 3);
+        assert_eq!(calls(Some(3), &[first, crowded]), 6);
+        // Old measurements make no crowd: a belief is made once, not at every step after it.
+        assert_eq!(calls(Some(3), &[first, crowded, &[0, 1, 2, 8, 63]]), 6);
     }
 
     #[test]

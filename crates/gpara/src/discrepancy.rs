@@ -20,8 +20,8 @@ use crate::observations::Observations;
 pub struct DiscrepancyRule {
     /// Share of the unmeasured cells a belief is tested at, the surest; .5.
     pub sure_share: f64,
-    /// Tests each belief gets while beliefs are trusted: while fewer of its sure cells are measured or pending, up to half of the
-    /// points measured under it are chosen to be some; 4. With 0 nothing but the measurements that happen to be there tests.
+    /// Tests each belief that is due by the spacing gets while beliefs are trusted, those made before the next one is due included:
+    /// while fewer of its sure cells are measured or pending, up to half of the points measured under it are chosen to be some; 4. With 0 nothing but the measurements that happen to be there tests.
     pub num_tests: usize,
     /// Tests looked at together, at least; 8.
     pub window: usize,
@@ -105,15 +105,23 @@ impl Discrepancy {
         self.tests.iter().flatten().map(|test| test.predicted)
     }
 
-    /// Tests a belief that was made after `before` by what was measured since.
-    pub(crate) fn test(&mut self, belief: &Belief, sure_std: f64, before: &Observations, observations: &Observations) {
+    /// Tests a belief that was made after `before` by what was measured since; returns the number of tests.
+    pub(crate) fn test(
+        &mut self,
+        belief: &Belief,
+        sure_std: f64,
+        before: &Observations,
+        observations: &Observations,
+    ) -> usize {
         let is_test = |node: usize| !before.contains(node) && belief.std[node] <= sure_std;
         let tests = observations.iter().filter(|entry| is_test(entry.node)).map(|entry| {
             let (predicted, std) = (belief.mean[entry.node], belief.std[entry.node]);
             let squared_error = (entry.value - predicted).powi(2);
             SureTest { predicted, squared_error, variance: std * std + entry.noise_std * entry.noise_std }
         });
-        self.tests.push(tests.collect());
+        let tests: Vec<SureTest> = tests.collect();
+        let num_tests = tests.len();
+        self.tests.push(tests);
         let mut recent: Vec<SureTest> = Vec::new();
         for tests in self.tests.iter().rev() {
             if recent.len() >= self.rule.window {
@@ -128,5 +136,6 @@ impl Discrepancy {
             self.distrusted = true;
             self.squared = self.squared.max(excess);
         }
+        num_tests
     }
 }

@@ -13,7 +13,7 @@ use gpara::{
     StdSource, TrajectoryReconstructor, TrajectorySettings, UniformGraph, ZeroScorer, sample_prior,
 };
 
-use super::{Graph, Preset, Prior, Reconstruct};
+use super::{BeliefRefresh, Graph, Preset, Prior, Reconstruct};
 use crate::embedded_models::EmbeddedModel;
 use crate::failure::{Failure, Outcome};
 use crate::model_source::ModelSource;
@@ -189,8 +189,9 @@ impl MethodParts {
                 let policy = Gpara::new(settings, scorer);
                 match &self.belief {
                     Some(belief) => {
-                        let cache = BeliefCache::new(Arc::clone(belief), acquisition.belief_spacing_ratio)?;
-                        Box::new(policy.believing(cache))
+                        let BeliefRefresh { spacing_ratio, crowd } = acquisition.refresh;
+                        let cache = BeliefCache::new(Arc::clone(belief), spacing_ratio)?;
+                        Box::new(policy.believing(crowd.into_iter().fold(cache, BeliefCache::watching_crowds)))
                     }
                     None => Box::new(policy),
                 }

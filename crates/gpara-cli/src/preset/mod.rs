@@ -102,8 +102,8 @@ pub(crate) struct Acquisition {
     pub(crate) risk: RiskRule,
     /// How redundancy inside a batch is avoided.
     pub(crate) batch_rule: BatchRule,
-    /// A belief is made again once the spacing of the measurements has fallen to this share.
-    pub(crate) belief_spacing_ratio: f64,
+    /// When a belief is made again.
+    pub(crate) refresh: BeliefRefresh,
     /// B.
     pub(crate) max_batch: usize,
     /// sigma_y in normalised units.
@@ -112,6 +112,15 @@ pub(crate) struct Acquisition {
     pub(crate) score_bound: f64,
     /// Name in `models/` of the scorer network; none: the analytic utility as it is.
     pub(crate) scorer: Option<String>,
+}
+
+/// When a belief is made again; see [`gpara::BeliefCache`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct BeliefRefresh {
+    /// Once the spacing of the measurements has fallen to this share.
+    pub(crate) spacing_ratio: f64,
+    /// Once so many new measurements lie within the spacing of one of them.
+    pub(crate) crowd: Option<usize>,
 }
 
 /// How the field is reconstructed.
@@ -364,6 +373,18 @@ mod tests {
         assert_eq!((changed.graph_coupling, &changed.reconstruct), (base.graph_coupling, &base.reconstruct));
         let failure = base.replaced(&toml::from_str("graph.tau = 0.5").unwrap()).unwrap_err();
         assert!(failure.to_string().contains("tau"), "{failure}");
+    }
+
+    #[test]
+    fn crowds_are_watched_where_a_preset_says_so_and_a_crowd_of_one_is_refused() {
+        let base = Preset::embedded("best-depth").unwrap();
+        let with = |crowd: usize| {
+            let risk = format!("{{ kind = \"predicted_spread\", spacing_ratio = 0.8, crowd = {crowd} }}");
+            base.replaced(&toml::from_str(&format!("acquisition.risk = {risk}")).unwrap())
+        };
+        assert_eq!(with(6).unwrap().acquisition.refresh, BeliefRefresh { spacing_ratio: 0.8, crowd: Some(6) });
+        let error = with(1).unwrap_err().to_string();
+        assert!(error.contains("acquisition.risk.crowd = 1"), "{error}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use gpara::{
 };
 use serde::Deserialize;
 
-use super::{Acquisition, Graph, Preset, Prior, Reconstruct};
+use super::{Acquisition, BeliefRefresh, Graph, Preset, Prior, Reconstruct};
 use crate::failure::{Failure, Outcome};
 
 /// A preset as it stands in a file.
@@ -116,6 +116,9 @@ enum RawRisk {
     PredictedSpread {
         /// A belief is made again once the spacing of the measurements has fallen to this share of that of the last.
         spacing_ratio: f64,
+        /// And once so many of the measurements since then lie within that spacing of one of them; left out: not for that.
+        #[serde(default)]
+        crowd: Option<usize>,
     },
     EnsembleSpread {
         floor: f64,
@@ -381,25 +384,29 @@ impl RawAcquisition {
         at_least_one("acquisition.max_batch", self.max_batch)?;
         positive("acquisition.noise_std", self.noise_std)?;
         not_negative("acquisition.score_bound", self.score_bound)?;
-        let (risk, belief_spacing_ratio) = self.risk.check()?;
+        let (risk, refresh) = self.risk.check()?;
         if self.scorer.is_some() && self.score_bound == 0.0 {
             return Err(refused("acquisition.score_bound", 0, "above 0 with a scorer, which else has no effect"));
         }
         let Self { max_batch, noise_std, score_bound, scorer, .. } = self;
-        Ok(Acquisition { utility, risk, belief_spacing_ratio, batch_rule, max_batch, noise_std, score_bound, scorer })
+        Ok(Acquisition { utility, risk, refresh, batch_rule, max_batch, noise_std, score_bound, scorer })
     }
 }
 
 impl RawRisk {
     /// The rule, and how often a belief is made.
-    fn check(self) -> Outcome<(RiskRule, f64)> {
+    fn check(self) -> Outcome<(RiskRule, BeliefRefresh)> {
+        let always = BeliefRefresh { spacing_ratio: 1.0, crowd: None };
         Ok(match self {
-            Self::Uniform {} => (RiskRule::Uniform, 1.0),
-            Self::PredictedSpread { spacing_ratio } => {
+            Self::Uniform {} => (RiskRule::Uniform, always),
+            Self::PredictedSpread { spacing_ratio, crowd } => {
                 if !(spacing_ratio > 0.0 && spacing_ratio <= 1.0) {
                     return Err(refused("acquisition.risk.spacing_ratio", spacing_ratio, "above 0, at most 1"));
                 }
-                (RiskRule::PredictedSpread, spacing_ratio)
+                if let Some(crowd) = crowd.filter(|&crowd| crowd < 2) {
+                    return Err(refused("acquisition.risk.crowd", crowd, "at least 2, or left out"));
+                }
+                (RiskRule::PredictedSpread, BeliefRefresh { spacing_ratio, crowd })
             }
             Self::EnsembleSpread { floor, span, variance_ratio_cap, variance_floor } => {
                 positive("acquisition.risk.floor", floor)?;
@@ -407,7 +414,7 @@ impl RawRisk {
                 positive("acquisition.risk.variance_ratio_cap", variance_ratio_cap)?;
                 positive("acquisition.risk.variance_floor", variance_floor)?;
                 let settings = RiskSettings { risk_floor: floor, risk_span: span, variance_ratio_cap, variance_floor };
-                (RiskRule::EnsembleSpread(settings), 1.0)
+                (RiskRule::EnsembleSpread(settings), always)
             }
         })
     }

@@ -18,7 +18,7 @@ pub(super) fn probes(input: &AcquisitionInput<'_>, belief: &BeliefCache, count: 
     tested.extend(made.iter().map(|&node| belief.mean()[node]));
     let mut points = Vec::new();
     while points.len() < wanted && !sure.is_empty() {
-        let by_value = made.len() + points.len() >= belief.num_tests() / 2;
+        let by_value = belief.tests_before() + made.len() + points.len() >= belief.num_tests() / 2;
         let point = match by_value {
             true => farthest_value(&sure, belief.mean(), &tested),
             false => {
