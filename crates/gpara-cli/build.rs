@@ -20,7 +20,8 @@ fn main() {
         _ => Vec::new(),
     };
     networks.retain(|path| path.extension().is_some_and(|extension| extension == "onnx"));
-    networks.sort();
+    // By name: `a-b` stands behind `a`, as a list of names has it.
+    networks.sort_by(|left, right| left.file_stem().cmp(&right.file_stem()));
 
     let mut source = String::from("pub(crate) static EMBEDDED_MODELS: &[EmbeddedModel] = &[\n");
     for network in networks {

@@ -15,12 +15,15 @@ pub(crate) use build::{
 use raw::RawPreset;
 
 /// Name and text of each embedded preset.
-pub(crate) const EMBEDDED_PRESETS: [(&str, &str); 5] = [
+pub(crate) const EMBEDDED_PRESETS: [(&str, &str); 8] = [
     ("paper", include_str!("../../../../configs/preset_paper.toml")),
     ("best", include_str!("../../../../configs/preset_best.toml")),
     ("gaussian", include_str!("../../../../configs/preset_gaussian.toml")),
     ("best-depth", include_str!("../../../../configs/preset_best_depth.toml")),
     ("gaussian-depth", include_str!("../../../../configs/preset_gaussian_depth.toml")),
+    ("paper-learned", include_str!("../../../../configs/preset_paper_learned.toml")),
+    ("paper-depth", include_str!("../../../../configs/preset_paper_depth.toml")),
+    ("paper-learned-depth", include_str!("../../../../configs/preset_paper_learned_depth.toml")),
 ];
 
 /// The settings of a run, checked.
@@ -376,6 +379,31 @@ mod tests {
     }
 
     #[test]
+    fn learned_parts_and_the_task_are_all_that_the_presets_of_the_paper_differ_in() {
+        let paper = Preset::embedded("paper").unwrap();
+        let changed = |text: &str| paper.replaced(&toml::from_str(text).unwrap()).unwrap();
+        let same = |name: &str, expected: &Preset| {
+            let found = Preset::embedded(name).unwrap();
+            let Preset { name: known, text, .. } = expected;
+            assert_eq!(Preset { name: known.clone(), text: text.clone(), ..found }, *expected, "{name}");
+        };
+        let graph = |task: &str, coupling: f64| {
+            format!(
+                "graph = {{ kind = \"network\", model = \"{task}-paper-graph\", residual_precision = 0.0625, \
+                 graph_coupling = {coupling:?} }}\nacquisition.scorer = \"{task}-paper-scorer\"\nacquisition.score_bound = 2.0\n"
+            )
+        };
+        // What the paper sets otherwise on depth: rho, lambda, K and sigma_y.
+        let depth = "prior.model = \"depth-paper-prior\"\ncorrection.strength = 1.0\nacquisition.noise_std = 2e-3\n\
+                     acquisition.utility.num_probes = 4\n";
+        same("paper-learned", &changed(&graph("radio", 0.8)));
+        same("paper-depth", &changed(&format!("graph.graph_coupling = 1.0\n{depth}")));
+        same("paper-learned-depth", &changed(&format!("{}{depth}", graph("depth", 1.0))));
+        let name = |task| Preset::for_task("paper-learned", task).unwrap().name;
+        assert_eq!((name("radio"), name("depth")), ("paper-learned".into(), "paper-learned-depth".into()));
+    }
+
+    #[test]
     fn crowds_are_watched_where_a_preset_says_so_and_a_crowd_of_one_is_refused() {
         let base = Preset::embedded("best-depth").unwrap();
         let with = |crowd: usize| {
@@ -392,7 +420,7 @@ mod tests {
         let name = |preset, task| Preset::for_task(preset, task).unwrap().name;
         assert_eq!(name("gaussian", "depth"), "gaussian-depth");
         assert_eq!(name("gaussian", "radio"), "gaussian");
-        assert_eq!(name("paper", "depth"), "paper");
+        assert_eq!((name("paper", "depth"), name("paper", "radio")), ("paper-depth".into(), "paper".into()));
         assert_eq!(Preset::embedded("best-depth").unwrap().model_names(), ["depth-best-mean", "depth-best-spread"]);
     }
 

@@ -90,7 +90,7 @@ fn depth_task_without_its_picture_and_a_picture_without_the_task_are_refused() {
         ("--task depth", "a depth session needs --picture"),
         ("--task field --picture room.png", "--picture belongs to --task depth"),
         ("--picture torn.png", "--picture"),
-        ("--picture room.png --preset paper", "preset `paper` cannot serve a session"),
+        ("--picture room.png --preset paper", "preset `paper-depth` cannot serve a session"),
     ] {
         let refused = gpara(folder, &format!("new R.gpara {arguments}"));
         assert!(refused.code == 2 && refused.stderr.contains(message), "{arguments}: {}", refused.stderr);
