@@ -20,7 +20,13 @@ for card in models/"$task"-*.toml; do
     # A network that no evaluation and no preset names would only cost megabytes.
     if ! grep -qs "\"$name\"" configs/eval_"$task"*.toml configs/preset_*.toml; then continue; fi
     case $(sed -n 's/^role = "\(.*\)"/\1/p' "$card") in
-        prior | mean) "$trainer" import "models/$name.onnx" "configs/${name//-/_}.toml" --out "$folder/weights" >&2 ;;
+        prior | mean)
+            run=${name//-/_} config=${name//-/_}
+            # The last of the runs that made it, whose channels it has.
+            if [ "$name" = depth-best-mean ]; then config=depth_best_mean_guided_long; fi
+            "$trainer" import "models/$name.onnx" "configs/$config.toml" --out "$folder/weights" >&2
+            if [ "$config" != "$run" ]; then mv "$folder/weights/$config.safetensors" "$folder/weights/$run.safetensors"; fi
+            ;;
         *) cp "$card" "models/$name.onnx" "$folder/weights" ;;
     esac
 done

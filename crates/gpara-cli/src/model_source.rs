@@ -4,8 +4,6 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-#[cfg(feature = "train")]
-use gpara::Calibration;
 use gpara::{Denoiser, GraphPredictor, MeanPredictor, NoiseSchedule, Scorer, SpreadPredictor};
 #[cfg(feature = "train")]
 use gpara_nn::Card;
@@ -232,15 +230,26 @@ impl TorchSource {
         Ok(gpara_train::TorchNetwork::load(file, gpara_train::best_device())?)
     }
 
-    /// The factors of `NAME.toml`, the card of the same weights exported to this folder; `None` without card or factors.
-    fn card_calibration(&self, name: &str) -> Outcome<Option<Calibration>> {
+    /// The card `NAME.toml` of these weights, exported to this folder; `None` where there is none.
+    fn card(&self, name: &str, steps: u64) -> Outcome<Option<Card>> {
         let file = self.folder.join(format!("{name}.toml"));
         if !file.exists() {
             return Ok(None);
         }
         let text = std::fs::read_to_string(&file)
             .map_err(|error| Failure::file("read", &file, &error, "a card is written by `gpara train export`"))?;
-        Ok(Card::parse(&text)?.calibration()?)
+        let card = Card::parse(&text)?;
+        if card.steps != steps {
+            return Err(Failure::input(
+                format!(
+                    "{} is the card of other weights: {} steps, the weights have {steps}",
+                    file.display(),
+                    card.steps
+                ),
+                "`gpara train export` writes the card of the weights, `gpara models calibrate` its factors",
+            ));
+        }
+        Ok(Some(card))
     }
 }
 
@@ -258,10 +267,12 @@ impl ModelSource for TorchSource {
 
     fn spread(&self, name: &str, task: &str) -> Outcome<Arc<dyn SpreadPredictor>> {
         let Some(file) = self.file(name) else { return self.exported.spread(name, task) };
-        let network: Arc<dyn SpreadPredictor> = Arc::new(Self::load(&file)?);
-        Ok(match self.card_calibration(name)? {
-            Some(calibration) => Arc::new(RecalibratedSpread { network, calibration }),
-            None => network,
+        let network = Self::load(&file)?;
+        // Its factors stand on its card: without one an exported network, which has them, is the better answer.
+        let Some(card) = self.card(name, network.facts().steps)? else { return self.exported.spread(name, task) };
+        Ok(match card.calibration()? {
+            Some(calibration) => Arc::new(RecalibratedSpread { network: Arc::new(network), calibration }),
+            None => Arc::new(network),
         })
     }
 

@@ -400,6 +400,13 @@ mod tests {
         assert_eq!(calls(Some(3), &[first, crowded]), 6);
         // Old measurements make no crowd: a belief is made once, not at every step after it.
         assert_eq!(calls(Some(3), &[first, crowded, &[0, 1, 2, 8, 63]]), 6);
+        // The next one is due where it would have been, .4 of 5.7 cells at 12 measurements, and the three tests made are not made again.
+        let mut cache = BeliefCache::new(Arc::new(Counted), 0.4).unwrap().watching_crowds(3);
+        cache.refresh(&context, &at(first)).unwrap();
+        assert_eq!((cache.tests_before(), cache.tests_wanted(&at(first), &[], 8)), (0, 4));
+        cache.refresh(&context, &at(crowded)).unwrap();
+        assert_eq!((cache.tests_before(), cache.tests_wanted(&at(crowded), &[], 8)), (3, 1));
+        assert!(!cache.is_due(&context, &measured(&context, 11)) && cache.is_due(&context, &measured(&context, 12)));
     }
 
     #[test]

@@ -26,6 +26,10 @@ const RESIDUAL_PRECISION: f64 = 1e-9;
 /// kappa^2 of the coarse grid: a range of some twenty coarse cells.
 const KAPPA_SQUARED: f64 = 4e-3;
 
+/// Most coarse cells of scenes whose plan and arenas are kept, 256 x 512 cells of a scene: of larger ones they take hundreds of
+/// megabytes for each thread.
+const KEPT_NODES: usize = 1 << 15;
+
 /// The posterior mean of a second-order field of unknown level that follows the edges of a guide, on coarse cells, drawn
 /// linearly between their centres (G.16).
 ///
@@ -54,7 +58,8 @@ pub struct CoarseField {
 impl CoarseField {
     /// The field for a guide of which a difference of `guide_scale` between two coarse cells weakens their edge by 1/e.
     ///
-    /// It keeps what scenes of one size have in common, and may be shared by threads: keep one for many scenes.
+    /// It keeps what scenes of one size have in common, as much as were ever made at once, and may be shared by threads: keep one
+    /// for many scenes. Of scenes above 256 x 512 cells it keeps nothing.
     ///
     /// # Errors
     /// `InvalidInput` unless `guide_scale` is finite and above 0.
@@ -65,6 +70,9 @@ impl CoarseField {
 
     /// What factorisations of coarse grids of that size work in.
     fn arenas(&self, coarse: Grid) -> Arc<Arenas> {
+        if coarse.num_nodes() > KEPT_NODES {
+            return Arc::default();
+        }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.as_ref().is_none_or(|(grid, _)| *grid != coarse) {
             *kept = Some((coarse, Arc::default()));
