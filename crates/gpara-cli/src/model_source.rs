@@ -230,26 +230,15 @@ impl TorchSource {
         Ok(gpara_train::TorchNetwork::load(file, gpara_train::best_device())?)
     }
 
-    /// The card `NAME.toml` of these weights, exported to this folder; `None` where there is none.
-    fn card(&self, name: &str, steps: u64) -> Outcome<Option<Card>> {
+    /// The card `NAME.toml` in this folder with its place; `None` where there is none.
+    fn card(&self, name: &str) -> Outcome<Option<(PathBuf, Card)>> {
         let file = self.folder.join(format!("{name}.toml"));
         if !file.exists() {
             return Ok(None);
         }
         let text = std::fs::read_to_string(&file)
             .map_err(|error| Failure::file("read", &file, &error, "a card is written by `gpara train export`"))?;
-        let card = Card::parse(&text)?;
-        if card.steps != steps {
-            return Err(Failure::input(
-                format!(
-                    "{} is the card of other weights: {} steps, the weights have {steps}",
-                    file.display(),
-                    card.steps
-                ),
-                "`gpara train export` writes the card of the weights, `gpara models calibrate` its factors",
-            ));
-        }
-        Ok(Some(card))
+        Ok(Some((file, Card::parse(&text)?)))
     }
 }
 
@@ -267,9 +256,20 @@ impl ModelSource for TorchSource {
 
     fn spread(&self, name: &str, task: &str) -> Outcome<Arc<dyn SpreadPredictor>> {
         let Some(file) = self.file(name) else { return self.exported.spread(name, task) };
-        let network = Self::load(&file)?;
         // Its factors stand on its card: without one an exported network, which has them, is the better answer.
-        let Some(card) = self.card(name, network.facts().steps)? else { return self.exported.spread(name, task) };
+        let Some((place, card)) = self.card(name)? else { return self.exported.spread(name, task) };
+        let network = Self::load(&file)?;
+        let steps = network.facts().steps;
+        if card.steps != steps {
+            return Err(Failure::input(
+                format!(
+                    "{} is the card of other weights: {} steps, the weights have {steps}",
+                    place.display(),
+                    card.steps
+                ),
+                "`gpara train export` writes the card of the weights, `gpara models calibrate` its factors",
+            ));
+        }
         Ok(match card.calibration()? {
             Some(calibration) => Arc::new(RecalibratedSpread { network: Arc::new(network), calibration }),
             None => Arc::new(network),
