@@ -91,9 +91,9 @@ pub use precision::{PosteriorPrecision, PrecisionOrder, PrecisionScale, Residual
 pub use prior::{PriorEnsemble, sample_prior};
 pub use probing::{ProbeKind, rademacher_probes};
 pub use reconstruct::{
-    CorrectionSchedule, GaussianReconstructor, GaussianSettings, MeanReconstructor, MeanSettings, PriorMean,
-    Reconstruction, ReconstructionInput, Reconstructor, StdScale, StdSource, TrajectoryReconstructor,
-    TrajectorySettings,
+    BeyondMask, CorrectionSchedule, GaussianReconstructor, GaussianSettings, MeanReconstructor, MeanSettings,
+    PriorMean, Reconstruction, ReconstructionInput, Reconstructor, StdScale, StdSource, TrajectoryReconstructor,
+    TrajectorySettings, extend_beyond_mask,
 };
 pub use residual_scale::{ScaleOutcome, ScaledPosterior};
 pub use reverse_chain::SamplerSettings;

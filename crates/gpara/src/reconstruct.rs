@@ -1,9 +1,11 @@
 //! The seam of reconstruction: measurements in, mean, spread and samples of the whole field out (Algorithm 1, stage II).
 
+mod beyond_mask;
 mod gaussian;
 mod mean;
 mod trajectory;
 
+pub use beyond_mask::{BeyondMask, extend_beyond_mask};
 pub use gaussian::{GaussianReconstructor, GaussianSettings, PriorMean, StdScale};
 pub use mean::{MeanReconstructor, MeanSettings, StdSource};
 pub use trajectory::{CorrectionSchedule, TrajectoryReconstructor, TrajectorySettings};

@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use gpara::{
-    AcquisitionModel, AcquisitionState, BeliefCache, BeliefModel, Context, Denoiser, EdgeAware, EnsembleCache,
-    ErrorCoupling, FarthestPoint, FirstPoint, GaussianReconstructor, GaussianSettings, Gpara, GparaSettings,
-    GraphDescriptor, GraphPredictor, Guided, MaxVariance, MeanReconstructor, MeanSettings, NetworkBelief,
-    NoiseSchedule, Observations, Policy, Posterior, PrecisionScale, PriorEnsemble, PriorMean, Random, Reconstruction,
-    ReconstructionInput, Reconstructor, ResidualPrecision, RiskRule, SamplerSettings, Scorer, SeedTree, StdScale,
-    StdSource, TrajectoryReconstructor, TrajectorySettings, UniformGraph, ZeroScorer, sample_prior,
+    AcquisitionModel, AcquisitionState, BeliefCache, BeliefModel, BeyondMask, Context, Denoiser, EdgeAware,
+    EnsembleCache, ErrorCoupling, FarthestPoint, FirstPoint, GaussianReconstructor, GaussianSettings, Gpara,
+    GparaSettings, GraphDescriptor, GraphPredictor, Guided, MaxVariance, MeanReconstructor, MeanSettings,
+    NetworkBelief, NoiseSchedule, Observations, Policy, Posterior, PrecisionScale, PriorEnsemble, PriorMean, Random,
+    Reconstruction, ReconstructionInput, Reconstructor, ResidualPrecision, RiskRule, SamplerSettings, Scorer, SeedTree,
+    StdScale, StdSource, TrajectoryReconstructor, TrajectorySettings, UniformGraph, ZeroScorer, sample_prior,
 };
 
 use super::{BeliefRefresh, Graph, Preset, Prior, Reconstruct};
@@ -415,14 +415,15 @@ fn reconstructor(
                 std: *std,
             };
             let mean = MeanReconstructor::new(models.mean(model, task.name)?, settings);
-            Box::new(match spread {
+            Box::new(BeyondMask::new(match spread {
                 Some(name) => mean.with_spread(models.spread(name, task.name)?),
                 None => mean,
-            })
+            }))
         }
         (Reconstruct::Gaussian, Prior::Gaussian { mean }, _) => {
             let mean = PriorMean::Fitted { without_measurements: *mean };
-            Box::new(GaussianReconstructor::new(GaussianSettings { mean, scale: StdScale::Fitted, num_samples: 0 }))
+            let settings = GaussianSettings { mean, scale: StdScale::Fitted, num_samples: 0 };
+            Box::new(BeyondMask::new(GaussianReconstructor::new(settings)))
         }
         _ => unreachable!("a checked preset pairs its reconstruction with its prior"),
     })

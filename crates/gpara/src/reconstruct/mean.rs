@@ -57,7 +57,7 @@ pub struct MeanSettings {
     /// by their noise; else the field is conditioned at the graph's own scale, which a network's residual may be far below. Not
     /// used below 16 measurements.
     pub fitted_scale: bool,
-    /// The known value of the cells outside the valid mask.
+    /// The known value of the cells outside the valid mask, as the spread network learned to see it.
     pub invalid_value: Option<f64>,
     /// Where the std comes from.
     pub std: StdSource,
