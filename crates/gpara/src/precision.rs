@@ -174,6 +174,21 @@ impl ResidualPrecision {
         }))
     }
 
+    /// This second-order precision with another kappa^2: the same graph, of another reach.
+    ///
+    /// # Errors
+    /// `InvalidInput` if it is of first order, which has no kappa, and those of [`second_order`](Self::second_order).
+    pub fn with_kappa_squared(&self, kappa_squared: f64) -> Result<Self> {
+        if self.order() == PrecisionOrder::First {
+            return Err(PrecisionError::NoKappa { kappa_squared }.into());
+        }
+        let Shared { conductances, residual_precision, graph_coupling, absorption, arenas, .. } = &*self.0;
+        check_second_order(*residual_precision, *graph_coupling, kappa_squared)?;
+        let (conductances, absorption) = (conductances.clone(), absorption.clone());
+        let other = Self::squared(conductances, *residual_precision, *graph_coupling, kappa_squared, absorption);
+        Ok(other.working_in(Arc::clone(arenas)))
+    }
+
     /// The same precision, factorised in arenas that others of its grid and order have used.
     ///
     /// # Panics
@@ -388,6 +403,8 @@ enum PrecisionError {
          must be finite, tau and lambda >= 0, kappa^2 >= 0 where tau is 0, and tau + lambda kappa^4 > 0"
     )]
     SecondOrder { residual_precision: f64, kappa_squared: f64, graph_coupling: f64 },
+    #[error("kappa^2 {kappa_squared} is given for a precision of first order, which has none")]
+    NoKappa { kappa_squared: f64 },
     #[error("absorption of {length} values on a {grid} grid, one a cell is needed")]
     AbsorptionLength { length: usize, grid: Grid },
     #[error("absorption {value} at node {node} must be a finite number >= 0")]
@@ -409,6 +426,7 @@ impl ErrorDetail for PrecisionError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Noise { .. } => Some("use 0 for an exact measurement".into()),
+            Self::NoKappa { .. } => Some("make the graph one of second order: give it a kappa^2".into()),
             _ => None,
         }
     }

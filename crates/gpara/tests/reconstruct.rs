@@ -11,11 +11,11 @@ use dense_oracle::Oracle;
 use dense_oracle::cases::{self, Case};
 use dense_oracle::matrix::Dense;
 use gpara::{
-    Channel, Context, Correction, CorrectionSchedule, Drift, EnsembleMoments, ErrorKind, GaussianDenoiser,
-    GaussianReconstructor, GaussianSettings, Grid, MeanPredictor, MeanReconstructor, MeanSettings, MeanSolver,
-    NoiseSchedule, Observation, Observations, Posterior, PriorEnsemble, PriorMean, Reconstruction, ReconstructionInput,
-    Reconstructor, ResidualPrecision, Result, SamplerSettings, SeedTree, StdScale, StdSource, Stop, SymmetrySet,
-    TrajectoryReconstructor, TrajectorySettings, ValidMask, ValueRange, sample_residual,
+    Channel, Conductances, Context, Correction, CorrectionSchedule, Drift, EnsembleMoments, ErrorKind,
+    GaussianDenoiser, GaussianReconstructor, GaussianSettings, Grid, MeanPredictor, MeanReconstructor, MeanSettings,
+    MeanSolver, NoiseSchedule, Observation, Observations, Posterior, PriorEnsemble, PriorMean, Reconstruction,
+    ReconstructionInput, Reconstructor, ResidualPrecision, Result, SamplerSettings, SeedTree, StdScale, StdSource,
+    Stop, SymmetrySet, TrajectoryReconstructor, TrajectorySettings, ValidMask, ValueRange, sample_residual,
 };
 
 /// Direct methods, relative to the largest entry.
@@ -94,6 +94,7 @@ fn mean_settings(symmetries: SymmetrySet, std: StdSource) -> MeanSettings {
         affine: false,
         network_share: 1.0,
         fitted_scale: false,
+        uneven_kappa_squared: None,
         correction: exact(),
         invalid_value: None,
         std,
@@ -151,6 +152,43 @@ fn share_of_the_network_averages_two_posterior_means_and_a_bad_share_is_refused(
     for share in [0.0, 1.5, f64::NAN] {
         assert_eq!(run(share, &observations).unwrap_err().kind(), ErrorKind::InvalidInput);
     }
+}
+
+#[test]
+fn theory_residual_of_an_uneven_layout_has_the_shorter_reach_g19() {
+    let grid = Grid::new(16, 16).unwrap();
+    let valid = ValidMask::all(grid);
+    let graph = Conductances::from_logits(&[0.0; 1024], &valid).unwrap();
+    let graph_of = |kappa_squared| ResidualPrecision::second_order(graph.clone(), 1e-6, 1.0, kappa_squared).unwrap();
+    let context = Context::new(valid.clone(), vec![row_channel(grid)]).unwrap();
+    let at = |nodes: Vec<usize>| {
+        let value = |node| Observation { node, value: 0.1 + 0.01 * node as f64, noise_std: 0.05 };
+        let mut observations = Observations::none(grid);
+        observations.add(&valid, &nodes.into_iter().map(value).collect::<Vec<_>>()).unwrap();
+        observations
+    };
+    let run = |precision: &ResidualPrecision, uneven_kappa_squared, observations: &Observations| {
+        let settings = mean_settings(SymmetrySet::Identity, StdSource::Posterior { scale: 1.0 });
+        let reconstructor = MeanReconstructor::new(Toy::new(0.1), MeanSettings { uneven_kappa_squared, ..settings });
+        let (context, seeds) = (&context, SeedTree::new(3));
+        let input = ReconstructionInput { context, observations, precision, ensemble: None, seeds };
+        reconstructor.reconstruct(&input)
+    };
+    // A corner: the mean distance to it is some 12 cells, the spacing of 8 points 5.3.
+    let corner = at((0..8).map(|at| 16 * (at / 4) + at % 4).collect());
+    let even = at((0..16).map(|at| 16 * (2 + 4 * (at / 4)) + 2 + 4 * (at % 4)).collect());
+    let found = run(&graph_of(1e-3), Some(0.2), &corner).unwrap();
+    let expected = run(&graph_of(0.2), None, &corner).unwrap();
+    assert_close("mean", &found.mean, &expected.mean);
+    assert_close("std", found.std.as_ref().unwrap(), expected.std.as_ref().unwrap());
+    assert!((found.mean[255] - run(&graph_of(1e-3), None, &corner).unwrap().mean[255]).abs() > 1e-3);
+    assert_eq!(run(&graph_of(1e-3), Some(0.2), &even).unwrap(), run(&graph_of(1e-3), None, &even).unwrap());
+    // A graph of first order has no kappa; it is not asked for one where the layout is even.
+    let first = ResidualPrecision::new(graph.clone(), 0.1, 1.0).unwrap();
+    let error = run(&first, Some(0.2), &corner).unwrap_err();
+    assert!(error.kind() == ErrorKind::InvalidInput && error.to_string().contains("first order"), "{error}");
+    assert!(run(&first, Some(0.2), &even).is_ok());
+    assert_eq!(run(&graph_of(1e-3), Some(f64::NAN), &corner).unwrap_err().kind(), ErrorKind::InvalidInput);
 }
 
 #[test]
@@ -411,7 +449,7 @@ fn parts_of_different_grids_are_refused() {
     let case = cases::named("full 6x5");
     let grid = Grid::new(5, 6).unwrap();
     let other = ValidMask::all(grid);
-    let conductances = gpara::Conductances::from_logits(&vec![0.0; 120], &other).unwrap();
+    let conductances = Conductances::from_logits(&vec![0.0; 120], &other).unwrap();
     let precision = ResidualPrecision::new(conductances, 1.0, 1.0).unwrap();
     assert_eq!(Posterior::new(&precision, &case.observations).unwrap_err().kind(), ErrorKind::ShapeMismatch);
     let context = Context::new(other, Vec::new()).unwrap();

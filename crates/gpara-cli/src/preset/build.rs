@@ -404,13 +404,27 @@ fn reconstructor(
             };
             Box::new(TrajectoryReconstructor::new(Arc::clone(&sampled.denoiser), settings))
         }
-        (Reconstruct::MeanNetwork { model, symmetries, affine, network_share, fitted_scale, std, spread }, _, _) => {
+        (
+            Reconstruct::MeanNetwork {
+                model,
+                symmetries,
+                affine,
+                network_share,
+                fitted_scale,
+                uneven_kappa_squared,
+                std,
+                spread,
+            },
+            _,
+            _,
+        ) => {
             let settings = MeanSettings {
                 symmetries: *symmetries,
                 correction: preset.correction,
                 affine: *affine,
                 network_share: *network_share,
                 fitted_scale: *fitted_scale,
+                uneven_kappa_squared: *uneven_kappa_squared,
                 invalid_value: task.invalid_value,
                 std: *std,
             };

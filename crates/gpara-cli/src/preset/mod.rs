@@ -148,6 +148,8 @@ pub(crate) enum Reconstruct {
         network_share: f64,
         /// Whether the scale of what the graph couples is fitted to the measurements and their noise.
         fitted_scale: bool,
+        /// kappa^2 of the graph where measurements lie in a few places only.
+        uneven_kappa_squared: Option<f64>,
         /// Where the std comes from.
         std: StdSource,
         /// Name in `models/` of the mean network's spread, where something reads it.
@@ -413,6 +415,24 @@ mod tests {
         assert_eq!(with(6).unwrap().acquisition.refresh, BeliefRefresh { spacing_ratio: 0.8, crowd: Some(6) });
         let error = with(1).unwrap_err().to_string();
         assert!(error.contains("acquisition.risk.crowd = 1"), "{error}");
+    }
+
+    #[test]
+    fn shorter_reach_is_of_a_second_order_graph_and_a_positive_number() {
+        let depth = Preset::embedded("best-depth").unwrap();
+        let with = |base: &Preset, value: &str| {
+            let changed = format!("reconstruct.uneven_kappa_squared = {value}");
+            base.replaced(&toml::from_str(&changed).unwrap()).map_err(|failure| failure.to_string())
+        };
+        assert_ne!(with(&depth, "0.2").unwrap().reconstruct, depth.reconstruct);
+        for (base, value, named) in [
+            (&depth, "0.0", "reconstruct.uneven_kappa_squared = 0"),
+            (&depth, "nan", "reconstruct.uneven_kappa_squared = NaN"),
+            (&Preset::embedded("best").unwrap(), "0.1", "left out where graph.kappa_squared is"),
+        ] {
+            let error = with(base, value).unwrap_err();
+            assert!(error.contains(named), "{error}");
+        }
     }
 
     #[test]

@@ -144,6 +144,7 @@ enum RawReconstruct {
         network_share: f64,
         #[serde(default = "fitted")]
         fitted_scale: bool,
+        uneven_kappa_squared: Option<f64>,
         std: RawStd,
     },
     Gaussian {},
@@ -209,6 +210,12 @@ impl RawPreset {
         let range = self.correction.clip.then_some(ValueRange::UNIT);
         let acquisition = self.acquisition.check()?;
         let reconstruct = self.reconstruct.check()?;
+        if let (Reconstruct::MeanNetwork { uneven_kappa_squared: Some(value), .. }, None) =
+            (&reconstruct, self.graph.kappa_squared)
+        {
+            let allowed = "left out where graph.kappa_squared is: a graph of first order has no kappa";
+            return Err(refused("reconstruct.uneven_kappa_squared", value, allowed));
+        }
         let gaussian = matches!(prior, Prior::Gaussian { .. });
         let by_samples = match &reconstruct {
             Reconstruct::Trajectories { .. } => true,
@@ -285,7 +292,10 @@ impl RawReconstruct {
                 };
                 Reconstruct::Trajectories { num_trajectories, schedule }
             }
-            Self::MeanNetwork { model, symmetries, affine, network_share, fitted_scale, std } => {
+            Self::MeanNetwork { model, symmetries, affine, network_share, fitted_scale, uneven_kappa_squared, std } => {
+                uneven_kappa_squared
+                    .iter()
+                    .try_for_each(|&value| positive("reconstruct.uneven_kappa_squared", value))?;
                 positive("reconstruct.network_share", network_share)?;
                 let symmetries = match symmetries {
                     RawSymmetries::Identity => SymmetrySet::Identity,
@@ -300,7 +310,16 @@ impl RawReconstruct {
                     RawStd::Ensemble {} => (StdSource::Ensemble, None),
                     RawStd::Network { model } => (StdSource::Network, Some(model)),
                 };
-                Reconstruct::MeanNetwork { model, symmetries, affine, network_share, fitted_scale, std, spread }
+                Reconstruct::MeanNetwork {
+                    model,
+                    symmetries,
+                    affine,
+                    network_share,
+                    fitted_scale,
+                    uneven_kappa_squared,
+                    std,
+                    spread,
+                }
             }
             Self::Gaussian {} => Reconstruct::Gaussian,
         })

@@ -11,7 +11,8 @@ const SIDES: [(isize, isize); 4] = [(-1, 0), (0, -1), (0, 1), (1, 0)];
 
 /// Gives the cells outside the mask the mixture of what their neighbours have, ring after ring from the mask inwards (Eq. G.18):
 /// `mean_i` is the mean over the sides of i that are valid or in an earlier ring, `std_i^2` the mean of their `std^2` plus the
-/// variance of their means. Valid cells keep what they have.
+/// variance of their means, but `std_i` at least the median over the valid cells: a measured cell beside says nothing of how far its
+/// value goes. Valid cells keep what they have.
 ///
 /// A mask is knowledge that may be wrong. Where it is right nobody asks for these cells; where it invents a building, the street
 /// beside it says more of the cells below than a fixed value.
@@ -27,6 +28,7 @@ pub fn extend_beyond_mask(valid: &ValidMask, mean: &mut [f64], std: Option<&mut 
     }
     let mut nothing = Vec::new();
     let std = std.unwrap_or(&mut nothing);
+    let least = median(valid.nodes().filter_map(|node| std.get(node).copied()).collect());
     let mut known = valid.as_slice().to_vec();
     let mut ring: Vec<usize> = valid.nodes().collect();
     loop {
@@ -41,11 +43,19 @@ pub fn extend_beyond_mask(valid: &ValidMask, mean: &mut [f64], std: Option<&mut 
             let centre = sides().map(|side| mean[side]).sum::<f64>() / count;
             if !std.is_empty() {
                 let square = |side: usize| std[side].powi(2) + (mean[side] - centre).powi(2);
-                std[node] = (sides().map(square).sum::<f64>() / count).sqrt();
+                std[node] = (sides().map(square).sum::<f64>() / count).sqrt().max(least);
             }
             mean[node] = centre;
         }
         ring.iter().for_each(|&node| known[node] = true);
+    }
+}
+
+/// The lower median; 0 of nothing.
+fn median(mut values: Vec<f64>) -> f64 {
+    match values.len() {
+        0 => 0.0,
+        count => *values.select_nth_unstable_by((count - 1) / 2, f64::total_cmp).1,
     }
 }
 
@@ -146,6 +156,18 @@ mod tests {
         let mut own: Vec<f64> = (0..35).map(f64::from).collect();
         extend_beyond_mask(&ValidMask::all(grid), &mut own, None).unwrap();
         assert!(own.iter().enumerate().all(|(node, &value)| value == node as f64));
+    }
+
+    #[test]
+    fn a_measured_cell_beside_does_not_make_a_cell_known() {
+        let (mut mean, mut std) = (vec![0.0, 0.0, 9.0], vec![0.4, 1e-4, 9.0]);
+        let valid = mask(Grid::new(1, 3).unwrap(), &[2]);
+        extend_beyond_mask(&valid, &mut mean, Some(&mut std)).unwrap();
+        // The lower median of two.
+        assert_eq!((mean[2], std[2]), (0.0, 1e-4));
+        let (mut mean, mut std) = (vec![0.0; 4], vec![0.4, 0.3, 1e-4, 9.0]);
+        extend_beyond_mask(&mask(Grid::new(1, 4).unwrap(), &[3]), &mut mean, Some(&mut std)).unwrap();
+        assert_eq!(std, [0.4, 0.3, 1e-4, 0.3]);
     }
 
     #[test]

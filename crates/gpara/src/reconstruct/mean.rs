@@ -10,9 +10,11 @@ use crate::context::Context;
 use crate::drift::Drift;
 use crate::error::{ErrorDetail, ErrorKind, Result};
 use crate::grid::Grid;
+use crate::layout::{MeasurementLayout, POISSON_DISPERSION};
 use crate::mean::MeanPredictor;
 use crate::observations::Observations;
 use crate::posterior::{Correction, Posterior};
+use crate::precision::ResidualPrecision;
 use crate::prior::PriorEnsemble;
 use crate::residual_scale::{SCALE_FROM, ScaledPosterior};
 use crate::solve::SolveInfo;
@@ -21,6 +23,10 @@ use crate::symmetry::{Symmetry, SymmetrySet};
 
 /// Fewest measurements that a level, or level and gain of a prediction, are fitted to.
 const AFFINE_FROM: usize = 16;
+
+/// Dispersion of a layout above which it leaves most of the field to be extrapolated: twice that of random points. Points of space-filling
+/// and active policies have .38 to .6, five discs or one route 1.5 and more.
+const UNEVEN_DISPERSION: f64 = 2.0 * POISSON_DISPERSION;
 
 /// Where the spread around the mean comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,6 +63,10 @@ pub struct MeanSettings {
     /// by their noise; else the field is conditioned at the graph's own scale, which a network's residual may be far below. Not
     /// used below 16 measurements.
     pub fitted_scale: bool,
+    /// kappa^2 of the second-order graph where measurements lie in a few places only, dispersion above 1 (Eq. G.19); `None`: that of the
+    /// graph. A network that sees the measurements has used what reaches far; a residual of long reach is extrapolated in its place,
+    /// which shows only where the next measurement is far.
+    pub uneven_kappa_squared: Option<f64>,
     /// The known value of the cells outside the valid mask, as the spread network learned to see it.
     pub invalid_value: Option<f64>,
     /// Where the std comes from.
@@ -121,6 +131,17 @@ impl MeanReconstructor {
         let grid = input.context.grid();
         let drift = Drift::flat(grid, vec![vec![1.0; grid.num_nodes()], prediction.to_vec()])?;
         self.conditioned(input, prediction, Some(&drift))
+    }
+
+    /// The graph's precision, of the reach that the layout of the measurements allows (Eq. G.19).
+    fn precision(&self, input: &ReconstructionInput<'_>) -> Result<ResidualPrecision> {
+        let layout = || MeasurementLayout::of(input.context.valid(), input.observations);
+        match self.settings.uneven_kappa_squared {
+            Some(kappa_squared) if layout().dispersion > UNEVEN_DISPERSION => {
+                input.precision.with_kappa_squared(kappa_squared)
+            }
+            _ => Ok(input.precision.clone()),
+        }
     }
 
     /// The posterior at the scale that the settings ask for.
@@ -218,6 +239,8 @@ impl Reconstructor for MeanReconstructor {
 
     fn reconstruct(&self, input: &ReconstructionInput<'_>) -> Result<Reconstruction> {
         let (prediction, mut network_calls) = self.predict(input)?;
+        let precision = self.precision(input)?;
+        let input = &ReconstructionInput { precision: &precision, ..*input };
         let posterior = self.posterior(input, &prediction)?;
         let (mean, infos) = self.corrected(input, &posterior, &prediction)?;
         let (std, samples) = self.spread(input, &posterior, &mean)?;
