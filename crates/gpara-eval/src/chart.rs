@@ -11,7 +11,8 @@ pub struct Chart {
     pub x_label: String,
     /// Name of the upward axis.
     pub y_label: String,
-    /// Whether equal ratios of x have equal lengths; y always does not.
+    /// Whether equal ratios of x have equal lengths. Those of y have where the values span a factor of ten: from zero on, the better
+    /// curves would all lie on the axis.
     pub log_x: bool,
     /// Whether the points of a curve are joined.
     pub connected: bool,
@@ -62,7 +63,8 @@ impl Chart {
             return svg;
         }
         let x = Axis::new(points().map(|point| point.0), self.log_x, LEFT, PLOT_END);
-        let y = Axis::new(points().map(|point| point.1), false, height - BOTTOM, TOP);
+        let log_y = spans_a_decade(points().map(|point| point.1));
+        let y = Axis::new(points().map(|point| point.1), log_y, height - BOTTOM, TOP);
         self.draw_axes(&mut svg, &x, &y, height);
         for (place, curve) in self.curves.iter().enumerate() {
             let color = COLORS[place % COLORS.len()];
@@ -138,6 +140,12 @@ fn marker(place: usize) -> String {
     }
 }
 
+/// Whether the largest value is ten times the smallest, which is above 0.
+fn spans_a_decade(values: impl Iterator<Item = f64>) -> bool {
+    let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
+    low > 0.0 && high >= 10.0 * low
+}
+
 /// From values to places.
 struct Axis {
     low: f64,
@@ -210,6 +218,17 @@ mod tests {
         let axis = Axis::new([0.1, 0.4].into_iter(), false, 10.0, 0.0);
         assert!((axis.at(0.21) - 5.0).abs() < 1e-12);
         assert_eq!(axis.ticks(), [0.0, 0.1, 0.2, 0.3, 0.4]);
+    }
+
+    #[test]
+    fn errors_of_a_decade_are_drawn_by_their_ratios() {
+        for (values, expected) in [([0.1, 0.99], false), ([0.1, 1.0], true), ([0.0, 1.0], false)] {
+            assert_eq!(spans_a_decade(values.into_iter()), expected, "{values:?}");
+        }
+        // .2 is between .1 and 2, at log 2 / log 20 of the way, each end 15 % away.
+        let svg = chart("a", vec![(1.0, 0.1), (2.0, 0.2), (3.0, 2.0)], false);
+        let share = (0.2f64 / 0.1 * 1.15).ln() / (20.0f64 * 1.15 * 1.15).ln();
+        assert!(svg.contains(&format!("cy=\"{:.1}\"", 360.0 + share * (TOP - 360.0))), "{svg}");
     }
 
     #[test]
