@@ -24,7 +24,8 @@ case $task in
     depth)
         stages="prior:depth_best_mean:4800 prior:depth_best_mean_long:11500 prior:depth_best_mean_guided:3101
             prior:depth_best_mean_guided_long:9000:depth-best-mean
-            prior:depth_best_spread:2000 prior:depth_paper_prior:3000 graph:depth_paper_graph:800 scorer:depth_paper_scorer:300"
+            prior:depth_best_spread:2000 prior:depth_paper_prior:3000 graph:depth_paper_graph:800 scorer:depth_paper_scorer:300
+            scorer:depth_paper_scorer_direct:300"
         ;;
     *) echo "task $task is not known: radio or depth" >&2; exit 2 ;;
 esac
