@@ -60,6 +60,11 @@ impl Grid {
         let col = col.checked_add_signed(offset.1).filter(|&col| col < self.cols)?;
         Some(row * self.cols + col)
     }
+
+    /// The nodes above, left, right and below `node` that are inside the grid.
+    pub fn sides(self, node: usize) -> impl Iterator<Item = usize> {
+        [(-1, 0), (0, -1), (0, 1), (1, 0)].into_iter().filter_map(move |offset| self.neighbor(node, offset))
+    }
 }
 
 impl std::fmt::Display for Grid {
@@ -170,6 +175,8 @@ mod tests {
         assert_eq!(grid.neighbor(4, (0, 1)), None);
         assert_eq!(grid.neighbor(4, (1, -1)), Some(8));
         assert_eq!(grid.neighbor(0, (-1, 0)), None);
+        assert_eq!(grid.sides(7).collect::<Vec<_>>(), [2, 6, 8, 12]);
+        assert_eq!(grid.sides(4).collect::<Vec<_>>(), [3, 9]);
     }
 
     #[test]

@@ -5,9 +5,6 @@ use std::collections::BinaryHeap;
 
 use gpara::Grid;
 
-/// Sides of a pixel.
-const SIDES: [(isize, isize); 4] = [(-1, 0), (0, -1), (0, 1), (1, 0)];
-
 /// Outdoor distance of every pixel from the source, in pixels; infinite where no outdoor way leads.
 ///
 /// Visible pixels have their Euclidean distance. From them a first-order fast-marching front (|grad d| = 1, four
@@ -22,8 +19,7 @@ pub(super) fn outdoor_distance(grid: Grid, built: &[bool], source: usize, visibl
     // Positive floats order like their bits; the node makes the order total.
     let mut front = BinaryHeap::new();
     let offer = |pixel: usize, distance: &mut [f64], accepted: &[bool], front: &mut BinaryHeap<_>| {
-        for side in SIDES {
-            let Some(neighbor) = grid.neighbor(pixel, side) else { continue };
+        for neighbor in grid.sides(pixel) {
             if built[neighbor] || accepted[neighbor] {
                 continue;
             }

@@ -7,8 +7,6 @@ use crate::grid::{Grid, ValidMask};
 use crate::observations::Observations;
 use thiserror::Error as ThisError;
 
-const SIDES: [(isize, isize); 4] = [(-1, 0), (0, -1), (0, 1), (1, 0)];
-
 /// Gives the cells outside the mask the mixture of what their neighbours have, ring after ring from the mask inwards (Eq. G.18):
 /// `mean_i` is the mean over the sides of i that are valid or in an earlier ring, `std_i^2` the mean of their `std^2` plus the
 /// variance of their means, but `std_i` at least the median over the valid cells: a measured cell beside says nothing of how far its
@@ -26,6 +24,9 @@ pub fn extend_beyond_mask(valid: &ValidMask, mean: &mut [f64], std: Option<&mut 
             return Err(BeyondMaskError { found, grid }.into());
         }
     }
+    if valid.num_valid() == grid.num_nodes() {
+        return Ok(());
+    }
     let mut nothing = Vec::new();
     let std = std.unwrap_or(&mut nothing);
     let least = median(valid.nodes().filter_map(|node| std.get(node).copied()).collect());
@@ -38,7 +39,7 @@ pub fn extend_beyond_mask(valid: &ValidMask, mean: &mut [f64], std: Option<&mut 
         }
         // All values of a ring come from the rings before, so their order does not matter.
         for &node in &ring {
-            let sides = || SIDES.iter().filter_map(|&offset| grid.neighbor(node, offset)).filter(|&side| known[side]);
+            let sides = || grid.sides(node).filter(|&side| known[side]);
             let count = sides().count() as f64;
             let centre = sides().map(|side| mean[side]).sum::<f64>() / count;
             if !std.is_empty() {
@@ -61,8 +62,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 /// The unknown cells that touch a cell of `ring` by a side, in ascending order.
 fn next_ring(grid: Grid, known: &[bool], ring: &[usize]) -> Vec<usize> {
-    let sides = ring.iter().flat_map(|&node| SIDES.iter().filter_map(move |&offset| grid.neighbor(node, offset)));
-    let mut next: Vec<usize> = sides.filter(|&side| !known[side]).collect();
+    let mut next: Vec<usize> = ring.iter().flat_map(|&node| grid.sides(node)).filter(|&side| !known[side]).collect();
     next.sort_unstable();
     next.dedup();
     next
