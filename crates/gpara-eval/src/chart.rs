@@ -140,9 +140,14 @@ fn marker(place: usize) -> String {
     }
 }
 
+/// The smallest and the largest value.
+fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
+}
+
 /// Whether the largest value is ten times the smallest, which is above 0.
 fn spans_a_decade(values: impl Iterator<Item = f64>) -> bool {
-    let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
+    let (low, high) = extent(values);
     low > 0.0 && high >= 10.0 * low
 }
 
@@ -157,7 +162,7 @@ struct Axis {
 
 impl Axis {
     fn new(values: impl Iterator<Item = f64>, log: bool, from: f64, to: f64) -> Self {
-        let (mut low, mut high) = values.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
+        let (mut low, mut high) = extent(values);
         if log {
             // A method may take no time that a clock sees.
             low = low.max(1e-4);
