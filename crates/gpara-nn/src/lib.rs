@@ -7,6 +7,7 @@
 //! the card says.
 
 mod card;
+mod caught;
 mod channels;
 mod denoiser;
 mod error;

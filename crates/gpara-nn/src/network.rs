@@ -10,6 +10,7 @@ use gpara::{Channel, Context, Observations, Result};
 use rten::{Dimension, Model, NodeId, RunOptions, ThreadPool, ValueView};
 
 use crate::card::Card;
+use crate::caught::caught;
 use crate::channels::ContextReader;
 use crate::error::ModelError;
 use crate::golden::Verification;
@@ -49,8 +50,9 @@ impl Network {
         }
         let card = Card::parse(card)?;
         card.check_hash(onnx)?;
-        let model = Model::load(onnx.to_vec())
-            .map_err(|error| ModelError::Load { name: card.name.clone(), reason: error.to_string() })?;
+        let failed = |reason: String| ModelError::Load { name: card.name.clone(), reason };
+        let model =
+            caught(|| Model::load(onnx.to_vec())).map_err(failed)?.map_err(|error| failed(error.to_string()))?;
         let inputs = InputNodes {
             noisy: input_node(&model, &card, "x", &[None, Some(1), None, None])?,
             timestep: input_node(&model, &card, "t", &[None])?,
@@ -231,8 +233,8 @@ impl Network {
             (self.inputs.context, view(&[1, self.card.channels.len(), rows, cols], context)?.into()),
         ];
         let options = RunOptions::default().with_thread_pool(Some(Arc::clone(pool)));
-        let [output] =
-            self.model.run_n(inputs, [self.output], Some(options)).map_err(|error| failed(error.to_string()))?;
+        let answer = caught(|| self.model.run_n(inputs, [self.output], Some(options))).map_err(failed)?;
+        let [output] = answer.map_err(|error| failed(error.to_string()))?;
         let (found, values) = output.into_shape_vec::<f32, 4>().map_err(|error| failed(error.to_string()))?;
         let num_outputs = self.card.role.num_outputs();
         if found != [1, num_outputs, rows, cols] {
