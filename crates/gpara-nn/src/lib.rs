@@ -14,6 +14,7 @@ mod error;
 mod golden;
 mod graph;
 mod guided_field;
+mod nesting;
 mod network;
 mod padding;
 mod scorer;

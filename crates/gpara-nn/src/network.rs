@@ -14,6 +14,7 @@ use crate::caught::caught;
 use crate::channels::ContextReader;
 use crate::error::ModelError;
 use crate::golden::Verification;
+use crate::nesting::check_nesting;
 use crate::padding::Padding;
 
 /// A loaded network and its card.
@@ -51,6 +52,7 @@ impl Network {
         let card = Card::parse(card)?;
         card.check_hash(onnx)?;
         let failed = |reason: String| ModelError::Load { name: card.name.clone(), reason };
+        check_nesting(onnx).map_err(failed)?;
         let model =
             caught(|| Model::load(onnx.to_vec())).map_err(failed)?.map_err(|error| failed(error.to_string()))?;
         let inputs = InputNodes {
