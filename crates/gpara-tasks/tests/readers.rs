@@ -1,16 +1,15 @@
 //! Every reader against arbitrary and damaged bytes: an error or a value, never a panic, never absurd memory.
 //!
 //! The allocator of this test refuses what exceeds a cap, which aborts the test. `GPARA_FUZZ_SECONDS=3600 cargo test -p
-//! gpara-tasks --features parquet --test readers -- --ignored` runs longer.
+//! gpara-tasks --features parquet --test readers` looks for new ones.
 
 use std::alloc::System;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use arbtest::arbitrary::{Result, Unstructured};
-use arbtest::arbtest;
 use cap::Cap;
 use gpara::{ErrorKind, Grid, ValidMask};
+use gpara_fuzz::{Search, damaged};
 use gpara_tasks::field::{GrayScale, PngScale, Raster, RasterOptions};
 use gpara_tasks::geo::{Crs, Georeference};
 use gpara_tasks::points::PointReader;
@@ -26,8 +25,8 @@ static ALLOCATOR: Cap<System> = Cap::new(System, CAP_BYTES);
 /// The tests share the allocator and its limit.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Time a test of one reader takes in an ordinary run.
-const ORDINARY_MS: u64 = 900;
+/// Damaged files of each format in an ordinary run.
+const ORDINARY_CASES: u64 = 20_000;
 
 /// A whole file of each format, and what reads it.
 fn readers() -> Vec<(&'static str, Vec<Vec<u8>>)> {
@@ -46,7 +45,7 @@ fn readers() -> Vec<(&'static str, Vec<Vec<u8>>)> {
 }
 
 /// Reads the bytes as the name says; an error must be of a kind that a file can cause.
-fn read(name: &str, bytes: &[u8]) -> std::result::Result<(), String> {
+fn read(name: &str, bytes: &[u8]) -> Result<(), String> {
     let path = Path::new(name);
     let valid = ValidMask::all(Grid::new(5, 7).expect("a grid"));
     let place = Georeference::north_up(431_000.0, 5_412_000.0, 10.0, Some(Crs::Epsg(32_632))).expect("a place");
@@ -71,72 +70,17 @@ fn read(name: &str, bytes: &[u8]) -> std::result::Result<(), String> {
     }
 }
 
-/// A seed with a few bytes replaced, removed or repeated, or no seed at all.
-fn damaged(u: &mut Unstructured<'_>, seeds: &[Vec<u8>]) -> Result<Vec<u8>> {
-    if u.ratio(1, 8)? {
-        return Ok(u.bytes(u.len().min(512))?.to_vec());
-    }
-    let mut bytes = u.choose(seeds)?.clone();
-    for _ in 0..u.int_in_range(1..=6)? {
-        if bytes.is_empty() {
-            break;
-        }
-        let at = u.choose_index(bytes.len())?;
-        match u.int_in_range(0..=5)? {
-            0 => bytes[at] = u.arbitrary()?,
-            1 => bytes[at] ^= 1 << u.int_in_range(0..=7)?,
-            2 => bytes.truncate(at),
-            3 => {
-                let end = (at + u.int_in_range(1..=16)?).min(bytes.len());
-                let piece = bytes[at..end].to_vec();
-                let to = u.choose_index(bytes.len())?;
-                bytes.splice(to..to, piece);
-            }
-            4 => {
-                // Lengths and offsets are where absurd sizes hide.
-                let extreme = *u.choose(&[[0; 4], [255; 4], [0, 0, 0, 128], [255, 255, 255, 127]])?;
-                let end = (at + 4).min(bytes.len());
-                bytes[at..end].copy_from_slice(&extreme[..end - at]);
-            }
-            _ => {
-                let end = (at + u.int_in_range(1..=16)?).min(bytes.len());
-                bytes.drain(at..end);
-            }
-        }
-    }
-    Ok(bytes)
-}
-
-fn fuzz(budget_ms: u64) {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    for (name, seeds) in readers() {
-        for seed in &seeds {
-            read(name, seed).unwrap_or_else(|error| panic!("the seed of {name} does not read: {error}"));
-        }
-        let (mut runs, mut refused) = (0_u64, 0_u64);
-        arbtest(|u| {
-            let bytes = damaged(u, &seeds)?;
-            runs += 1;
-            refused += u64::from(read(name, &bytes).is_err());
-            Ok(())
-        })
-        .budget_ms(budget_ms);
-        println!("{name}: {runs} files, {refused} refused");
-        assert!(refused > 0, "{name}: no damage was noticed in {runs} files");
-    }
-}
-
 #[test]
 fn fuzz_damaged_files_are_refused_without_panic_or_absurd_memory() {
-    fuzz(ORDINARY_MS);
-}
-
-#[test]
-#[ignore = "runs as long as GPARA_FUZZ_SECONDS says, 600 s by default"]
-fn fuzz_damaged_files_for_long() {
-    let seconds =
-        std::env::var("GPARA_FUZZ_SECONDS").ok().map_or(600, |text| text.parse().expect("a number of seconds"));
-    fuzz(1000 * seconds / readers().len() as u64);
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let readers = readers();
+    let search = Search::ordinary(ORDINARY_CASES, readers.len() as u64);
+    for (name, seeds) in &readers {
+        for seed in seeds {
+            read(name, seed).unwrap_or_else(|error| panic!("the seed of {name} does not read: {error}"));
+        }
+        search.expect_refusals(name, |u| Ok(read(name, &damaged(u, seeds)?).is_err()));
+    }
 }
 
 #[test]

@@ -1,19 +1,14 @@
 //! Damaged configurations: an error or settings, never a panic. `GPARA_FUZZ_SECONDS=3600 cargo test -p gpara-cli damaged_config`
-//! runs longer.
+//! looks for new ones.
 
 use std::path::Path;
 
-use arbtest::arbitrary::{Result, Unstructured};
-use arbtest::arbtest;
+use gpara_fuzz::{Result, Search, Unstructured};
 
 use super::run_config::RunConfig;
 use crate::evaluation::EvalConfig;
 use crate::failure::Outcome;
 use crate::preset::{EMBEDDED_PRESETS, Preset};
-
-fn budget_ms() -> u64 {
-    std::env::var("GPARA_FUZZ_SECONDS").ok().map_or(900, |text| 1000 * text.parse::<u64>().expect("seconds"))
-}
 
 /// A text with a few pieces replaced, removed or repeated; numbers and words of TOML come up more often than by chance.
 fn damaged(u: &mut Unstructured<'_>, whole: &str) -> Result<String> {
@@ -58,25 +53,18 @@ fn damaged(u: &mut Unstructured<'_>, whole: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn fuzz(what: &str, whole: &[&str], share: u64, read: impl Fn(&str) -> Outcome) {
+fn fuzz(what: &str, whole: &[&str], cases: u64, read: impl Fn(&str) -> Outcome) {
     whole.iter().for_each(|text| read(text).unwrap_or_else(|failure| panic!("{what} does not read: {failure}")));
-    let (mut runs, mut refused) = (0_u64, 0_u64);
-    arbtest(|u| {
+    Search::ordinary(cases, 3).expect_refusals(what, |u| {
         let seed = *u.choose(whole)?;
-        let text = damaged(u, seed)?;
-        runs += 1;
-        refused += u64::from(read(&text).is_err());
-        Ok(())
-    })
-    .budget_ms(budget_ms() / share);
-    println!("{what}: {runs} files, {refused} refused");
-    assert!(refused > 0, "{what}: no damage was noticed in {runs} files");
+        Ok(read(&damaged(u, seed)?).is_err())
+    });
 }
 
 #[test]
 fn fuzz_damaged_presets_are_refused_without_panic() {
     let texts = EMBEDDED_PRESETS.map(|(_, text)| text);
-    fuzz("presets", &texts, 3, |text| Preset::parse("damaged", text).map(|_| ()));
+    fuzz("presets", &texts, 4000, |text| Preset::parse("damaged", text).map(|_| ()));
 }
 
 /// Writes each text to `name` in the folder of configurations of a copy, so that what it names is found.
@@ -96,12 +84,12 @@ fn fuzz_damaged_run_and_evaluation_configurations_are_refused_without_panic() {
         std::fs::copy(configs.join("data").join(name), data.join(name)).expect("the example stands in configs/data");
     }
     let run = include_str!("../../../../configs/run_wave.toml");
-    fuzz("runs", &[run], 3, |text| in_folder(folder.path(), "run.toml", text, RunConfig::read));
+    fuzz("runs", &[run], 800, |text| in_folder(folder.path(), "run.toml", text, RunConfig::read));
     let evaluations = [
         include_str!("../../../../configs/eval_radio.toml"),
         include_str!("../../../../configs/eval_depth_robust.toml"),
         include_str!("../../../../configs/eval_radio_rates.toml"),
     ];
     let checked = |path: &Path| EvalConfig::read(path, &[]).and_then(|config| config.methods());
-    fuzz("evaluations", &evaluations, 3, |text| in_folder(folder.path(), "eval.toml", text, checked));
+    fuzz("evaluations", &evaluations, 400, |text| in_folder(folder.path(), "eval.toml", text, checked));
 }

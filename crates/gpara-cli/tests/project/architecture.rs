@@ -7,14 +7,15 @@ use serde_json::Value;
 use crate::{read, workspace_root};
 
 /// Which workspace crates a crate may use. Nothing points up.
-const ALLOWED_EDGES: [(&str, &[&str]); 7] = [
+const ALLOWED_EDGES: [(&str, &[&str]); 8] = [
     ("gpara", &[]),
-    ("gpara-nn", &["gpara"]),
-    ("gpara-tasks", &["gpara"]),
+    ("gpara-fuzz", &[]),
+    ("gpara-nn", &["gpara", "gpara-fuzz"]),
+    ("gpara-tasks", &["gpara", "gpara-fuzz"]),
     ("gpara-train", &["gpara", "gpara-nn", "gpara-tasks"]),
     ("gpara-eval", &["gpara", "gpara-tasks"]),
-    ("gpara-session", &["gpara", "gpara-tasks"]),
-    ("gpara-cli", &["gpara", "gpara-nn", "gpara-tasks", "gpara-train", "gpara-eval", "gpara-session"]),
+    ("gpara-session", &["gpara", "gpara-tasks", "gpara-fuzz"]),
+    ("gpara-cli", &["gpara", "gpara-nn", "gpara-tasks", "gpara-train", "gpara-eval", "gpara-session", "gpara-fuzz"]),
 ];
 
 /// What the numeric core must not pull in: file formats, networks, async, frameworks.
@@ -71,6 +72,15 @@ fn crates_follow_the_dependency_rule() {
     known.sort_unstable();
     assert_eq!(names, known, "a crate was added or removed: extend ALLOWED_EDGES and ARCHITECTURE.md");
     assert_eq!(forbidden_edges(&packages), Vec::<String>::new());
+}
+
+#[test]
+fn damaged_files_are_for_tests_only() {
+    let metadata = metadata(&["--no-deps"]);
+    let packages = metadata["packages"].as_array().expect("metadata lists packages");
+    let dependencies = packages.iter().flat_map(|package| package["dependencies"].as_array().expect("a list"));
+    let kinds: Vec<&Value> = dependencies.filter(|d| text(d, "name") == "gpara-fuzz").map(|d| &d["kind"]).collect();
+    assert_eq!(kinds, [&Value::from("dev"); 4]);
 }
 
 #[test]
