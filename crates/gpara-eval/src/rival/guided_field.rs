@@ -26,7 +26,7 @@ pub(crate) const ENTRY: ReconstructorEntry = ReconstructorEntry {
             None => ResidualPrecision::new(conductances, residual_precision, graph_coupling)?,
         };
         let trend = Trend::new(scene.context, &settings.trend)?;
-        Ok(Box::new(GuidedField { precision, trend, invalid_value: scene.task.invalid_value() }))
+        Ok(Box::new(GuidedField { precision, trend }))
     },
 };
 
@@ -65,7 +65,6 @@ fn conductances(scene: &MethodScene<'_>, picture_scale: Option<f64>) -> Result<C
 struct GuidedField {
     precision: ResidualPrecision,
     trend: Trend,
-    invalid_value: Option<f64>,
 }
 
 impl Reconstructor for GuidedField {
@@ -79,12 +78,8 @@ impl Reconstructor for GuidedField {
         let drift = Drift::flat(input.context.grid(), columns)?;
         let flat = vec![0.0; input.context.grid().num_nodes()];
         let fitted = ScaledPosterior::fit(&self.precision, input.observations, &flat, Some(&drift))?;
-        let (mut mean, solve) = fitted.posterior().mean_correction(&flat, MeanSolver::Exact)?;
+        let (mean, solve) = fitted.posterior().mean_correction(&flat, MeanSolver::Exact)?;
         let std = fitted.posterior().variances()?.iter().map(|variance| fitted.scale() * variance.sqrt()).collect();
-        if let Some(known) = self.invalid_value {
-            let cells = mean.iter_mut().zip(input.context.valid().as_slice());
-            cells.filter(|(_, valid)| !**valid).for_each(|(value, _)| *value = known);
-        }
         Ok(Reconstruction { std: Some(std), worst_solve: Some(solve), ..mean_only(mean) })
     }
 }

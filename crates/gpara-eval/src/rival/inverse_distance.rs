@@ -9,9 +9,9 @@ use crate::registry::ReconstructorEntry;
 pub(crate) const ENTRY: ReconstructorEntry = ReconstructorEntry {
     name: "inverse-distance",
     about: "mean of the nearest measurements, weighted by distance^-power",
-    build: |scene, settings| {
+    build: |_, settings| {
         let settings = settings.parse("inverse-distance")?;
-        Ok(Box::new(InverseDistance { settings, invalid_value: scene.task.invalid_value() }))
+        Ok(Box::new(InverseDistance { settings }))
     },
 };
 
@@ -31,7 +31,6 @@ impl Default for InverseDistanceSettings {
 
 struct InverseDistance {
     settings: InverseDistanceSettings,
-    invalid_value: Option<f64>,
 }
 
 impl InverseDistance {
@@ -57,7 +56,7 @@ impl Reconstructor for InverseDistance {
     fn reconstruct(&self, input: &ReconstructionInput<'_>) -> Result<Reconstruction> {
         let points = measured("inverse-distance", input, 1)?;
         let mut nearest = Vec::with_capacity(points.len());
-        let mean = field(input, self.invalid_value, |row, col| self.at(&points, &mut nearest, row, col));
+        let mean = field(input, |row, col| self.at(&points, &mut nearest, row, col));
         Ok(mean_only(mean))
     }
 }

@@ -17,7 +17,7 @@ pub(crate) const ENTRY: ReconstructorEntry = ReconstructorEntry {
         let settings: KrigingSettings = settings.parse("kriging")?;
         let trend = Trend::new(scene.context, &settings.trend)?;
         let colors = Colors::new(scene.context, settings.color_weight)?;
-        Ok(Box::new(Kriging { settings, trend, colors, invalid_value: scene.task.invalid_value() }))
+        Ok(Box::new(Kriging { settings, trend, colors }))
     },
 };
 
@@ -80,7 +80,6 @@ struct Kriging {
     settings: KrigingSettings,
     trend: Trend,
     colors: Colors,
-    invalid_value: Option<f64>,
 }
 
 /// Correlation and nugget, as a share of the sill.
@@ -223,7 +222,7 @@ impl Reconstructor for Kriging {
             });
             level + correlated.sum::<f64>()
         };
-        Ok(mean_only(field(input, self.invalid_value, at)))
+        Ok(mean_only(field(input, at)))
     }
 }
 

@@ -10,15 +10,13 @@ use crate::registry::ReconstructorEntry;
 pub(crate) const ENTRY: ReconstructorEntry = ReconstructorEntry {
     name: "linear",
     about: "linear in the triangles of a Delaunay triangulation, nearest outside",
-    build: |scene, settings| {
+    build: |_, settings| {
         settings.none("linear")?;
-        Ok(Box::new(Linear { invalid_value: scene.task.invalid_value() }))
+        Ok(Box::new(Linear))
     },
 };
 
-struct Linear {
-    invalid_value: Option<f64>,
-}
+struct Linear;
 
 impl Reconstructor for Linear {
     fn name(&self) -> &str {
@@ -32,6 +30,6 @@ impl Reconstructor for Linear {
             let inside = barycentric.interpolate(|vertex| vertex.data().value, Point2::new(row, col));
             inside.unwrap_or_else(|| nearest(&triangulation, row, col))
         };
-        Ok(mean_only(field(input, self.invalid_value, at)))
+        Ok(mean_only(field(input, at)))
     }
 }

@@ -10,15 +10,13 @@ use crate::registry::ReconstructorEntry;
 pub(crate) const ENTRY: ReconstructorEntry = ReconstructorEntry {
     name: "natural-neighbor",
     about: "weights are the areas that a cell would take from its neighbours' Voronoi cells, nearest outside",
-    build: |scene, settings| {
+    build: |_, settings| {
         settings.none("natural-neighbor")?;
-        Ok(Box::new(NaturalNeighbor { invalid_value: scene.task.invalid_value() }))
+        Ok(Box::new(NaturalNeighbor))
     },
 };
 
-struct NaturalNeighbor {
-    invalid_value: Option<f64>,
-}
+struct NaturalNeighbor;
 
 impl Reconstructor for NaturalNeighbor {
     fn name(&self) -> &str {
@@ -32,6 +30,6 @@ impl Reconstructor for NaturalNeighbor {
             let inside = natural.interpolate(|vertex| vertex.data().value, Point2::new(row, col));
             inside.unwrap_or_else(|| nearest(&triangulation, row, col))
         };
-        Ok(mean_only(field(input, self.invalid_value, at)))
+        Ok(mean_only(field(input, at)))
     }
 }

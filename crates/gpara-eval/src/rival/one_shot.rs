@@ -15,7 +15,7 @@ pub(crate) const ENTRY: ReconstructorEntry = ReconstructorEntry {
     build: |scene, settings| {
         let settings: OneShotSettings = settings.parse("one-shot")?;
         let network = scene.networks.mean(&settings.network)?;
-        Ok(Box::new(OneShot { network, invalid_value: scene.task.invalid_value() }))
+        Ok(Box::new(OneShot { network }))
     },
 };
 
@@ -28,7 +28,6 @@ struct OneShotSettings {
 
 struct OneShot {
     network: Arc<dyn MeanPredictor>,
-    invalid_value: Option<f64>,
 }
 
 impl Reconstructor for OneShot {
@@ -37,11 +36,7 @@ impl Reconstructor for OneShot {
     }
 
     fn reconstruct(&self, input: &ReconstructionInput<'_>) -> Result<Reconstruction> {
-        let mut mean = self.network.predict(input.context, input.observations)?;
-        if let Some(known) = self.invalid_value {
-            let cells = mean.iter_mut().zip(input.context.valid().as_slice());
-            cells.filter(|(_, valid)| !**valid).for_each(|(value, _)| *value = known);
-        }
+        let mean = self.network.predict(input.context, input.observations)?;
         Ok(Reconstruction { network_calls: 1, ..mean_only(mean) })
     }
 }

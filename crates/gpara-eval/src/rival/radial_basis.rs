@@ -10,9 +10,9 @@ use crate::registry::ReconstructorEntry;
 pub(crate) const ENTRY: ReconstructorEntry = ReconstructorEntry {
     name: "radial-basis",
     about: "thin-plate or linear radial basis functions with an affine part, through every measurement",
-    build: |scene, settings| {
+    build: |_, settings| {
         let settings = settings.parse("radial-basis")?;
-        Ok(Box::new(RadialBasis { settings, invalid_value: scene.task.invalid_value() }))
+        Ok(Box::new(RadialBasis { settings }))
     },
 };
 
@@ -46,7 +46,6 @@ impl Kernel {
 
 struct RadialBasis {
     settings: RadialBasisSettings,
-    invalid_value: Option<f64>,
 }
 
 impl Reconstructor for RadialBasis {
@@ -78,6 +77,6 @@ impl Reconstructor for RadialBasis {
             let radial = points.iter().zip(&weights).map(|(p, weight)| weight * kernel(p.squared_distance(row, col)));
             radial.sum::<f64>() + weights[count] + unit * (weights[count + 1] * row + weights[count + 2] * col)
         };
-        Ok(mean_only(field(input, self.invalid_value, at)))
+        Ok(mean_only(field(input, at)))
     }
 }
