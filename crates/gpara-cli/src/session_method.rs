@@ -14,7 +14,9 @@ use gpara_tasks::radio::INVALID_VALUE;
 use crate::embedded_models::EmbeddedModel;
 use crate::failure::{Failure, Outcome};
 use crate::model_source::{EmbeddedSource, ModelSource};
-use crate::preset::{Graph, Preset, Prior, Reconstruct, Task, draw_prior, mean_reconstructor, residual_precision};
+use crate::preset::{
+    Graph, MeanNetwork, Preset, Prior, Reconstruct, Task, draw_prior, mean_reconstructor, residual_precision,
+};
 
 /// The method that the settings of a session name.
 pub(crate) fn method_of(settings: &Settings) -> Outcome<Box<dyn Method>> {
@@ -82,10 +84,10 @@ impl PresetMethod {
         if preset.acquisition.utility != UtilityMethod::Exact {
             return Err(refused("its utilities are estimated, an answer could not be repeated in another order"));
         }
-        let spread = match preset.reconstruct {
-            Reconstruct::MeanNetwork { std: StdSource::Posterior { scale }, .. } => SpreadOfMean::Posterior(scale),
-            Reconstruct::MeanNetwork { std: StdSource::Network, spread: Some(ref name), .. } => {
-                SpreadOfMean::Network(Card::parse(EmbeddedModel::named(name)?.card)?.calibration()?)
+        let spread = match preset.mean_network().map(|network| (network.settings.std, &network.spread)) {
+            Some((StdSource::Posterior { scale }, _)) => SpreadOfMean::Posterior(scale),
+            Some((StdSource::Network, Some(spread))) => {
+                SpreadOfMean::Network(Card::parse(EmbeddedModel::named(&spread.model)?.card)?.calibration()?)
             }
             _ => return Err(refused("it has no mean network with a std of its own")),
         };
@@ -140,14 +142,14 @@ impl Method for PresetMethod {
     }
 
     fn believe(&self, context: &Context, observations: &Observations) -> gpara::Result<Option<BelievedField>> {
-        let Reconstruct::MeanNetwork { model, spread: Some(spread), .. } = &self.preset.reconstruct else {
+        let Some(MeanNetwork { model, spread: Some(spread), .. }) = self.preset.mean_network() else {
             return Ok(None);
         };
-        let (models, task) = (&EmbeddedSource, self.task.name);
+        let (models, task, nominal) = (&EmbeddedSource, self.task.name, self.preset.acquisition.noise_std);
         // Loading takes as long as a third of an evaluation.
         let (mean, spread) = rayon::join(
             || models.mean(model, task).map_err(Failure::into_library_error),
-            || models.spread(spread, task).map_err(Failure::into_library_error),
+            || spread.predictor(models, self.task, nominal).map_err(Failure::into_library_error),
         );
         let (mean, spread) = (mean?, spread?);
         let mean = mean.predict(context, observations)?;

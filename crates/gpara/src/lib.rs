@@ -91,9 +91,9 @@ pub use precision::{PosteriorPrecision, PrecisionOrder, PrecisionScale, Residual
 pub use prior::{PriorEnsemble, sample_prior};
 pub use probing::{ProbeKind, rademacher_probes};
 pub use reconstruct::{
-    BeyondMask, CorrectionSchedule, GaussianReconstructor, GaussianSettings, MeanReconstructor, MeanSettings,
-    PriorMean, Reconstruction, ReconstructionInput, Reconstructor, StdScale, StdSource, TrajectoryReconstructor,
-    TrajectorySettings, extend_beyond_mask,
+    BeyondMask, CorrectionSchedule, DenseSettings, GaussianReconstructor, GaussianSettings, MeanReconstructor,
+    MeanSettings, PriorMean, Reconstruction, ReconstructionInput, Reconstructor, StdScale, StdSource,
+    TrajectoryReconstructor, TrajectorySettings, extend_beyond_mask,
 };
 pub use residual_scale::{ScaleOutcome, ScaledPosterior};
 pub use reverse_chain::SamplerSettings;
@@ -103,7 +103,7 @@ pub use scorer::{AcquisitionState, Scorer, ZeroScorer, calibrated_score, normali
 pub use seed::{SeedTree, Stream};
 pub use session::{AcquisitionModel, AcquisitionSession, RoundRecord, SessionSettings, run_to_end};
 pub use solve::{Arithmetic, MeanSolver, SolveInfo, Stop};
-pub use spread::SpreadPredictor;
+pub use spread::{NoiseAwareSpread, SpreadPredictor};
 pub use symmetry::{Symmetry, SymmetrySet};
 pub use tiles::{HaloChoice, HaloSearch, Tiling};
 pub use utility::{UtilityMethod, UtilityMoments};

@@ -189,6 +189,25 @@ impl ResidualPrecision {
         Ok(other.working_in(Arc::clone(arenas)))
     }
 
+    /// This precision with other conductances: the same order and strengths on another graph of its grid.
+    ///
+    /// # Errors
+    /// `ShapeMismatch` if they are of another grid.
+    pub fn with_conductances(&self, conductances: Conductances) -> Result<Self> {
+        let (found, grid) = (conductances.grid(), self.grid());
+        if found != grid {
+            return Err(PrecisionError::OtherGrid { found, grid }.into());
+        }
+        let Shared { residual_precision, graph_coupling, order, absorption, arenas, .. } = &*self.0;
+        let other = match *order {
+            PrecisionOrder::First => Self::new(conductances, *residual_precision, *graph_coupling)?,
+            PrecisionOrder::Second { kappa_squared } => {
+                Self::squared(conductances, *residual_precision, *graph_coupling, kappa_squared, absorption.clone())
+            }
+        };
+        Ok(other.working_in(Arc::clone(arenas)))
+    }
+
     /// The same precision, factorised in arenas that others of its grid and order have used.
     ///
     /// # Panics
@@ -411,6 +430,8 @@ enum PrecisionError {
     Absorption { node: usize, value: f64 },
     #[error("observations of a {observations} grid do not fit the {graph} graph")]
     Grid { graph: Grid, observations: Grid },
+    #[error("conductances of a {found} grid do not fit a precision on {grid}")]
+    OtherGrid { found: Grid, grid: Grid },
     #[error("noise standard deviation {noise_std:e} at node {node} is too small, it must be 0 or at least 1e-150")]
     Noise { node: usize, noise_std: f64 },
 }
@@ -418,7 +439,7 @@ enum PrecisionError {
 impl ErrorDetail for PrecisionError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Grid { .. } | Self::AbsorptionLength { .. } => ErrorKind::ShapeMismatch,
+            Self::Grid { .. } | Self::OtherGrid { .. } | Self::AbsorptionLength { .. } => ErrorKind::ShapeMismatch,
             _ => ErrorKind::InvalidInput,
         }
     }
@@ -526,6 +547,27 @@ mod tests {
         let posterior = PosteriorPrecision::new(&prior, &observations).unwrap();
         for (found, expected) in posterior.precision_diagonal().iter().zip([1.0, 5.0, 1.0, 101.0]) {
             assert!((found - expected).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn other_conductances_give_the_precision_of_that_graph_in_each_order() {
+        let valid = ValidMask::all(Grid::new(4, 5).unwrap());
+        let logits: Vec<f64> = (0..80).map(|edge| f64::from(edge % 7) - 3.0).collect();
+        let (old, new) = (uniform(4, 5), Conductances::from_logits(&logits, &valid).unwrap());
+        let x: Vec<f64> = (0..20).map(|node| (f64::from(node) * 1.7).sin()).collect();
+        let absorbed: Vec<f64> = (0..20).map(|node| f64::from(node) * 0.1).collect();
+        let kinds: [&dyn Fn(&Conductances) -> ResidualPrecision; 3] = [
+            &|graph| ResidualPrecision::new(graph.clone(), 0.5, 2.0).unwrap(),
+            &|graph| ResidualPrecision::second_order(graph.clone(), 0.5, 2.0, 0.3).unwrap(),
+            &|graph| ResidualPrecision::second_order_absorbing(graph.clone(), 0.5, 2.0, 0.3, absorbed.clone()).unwrap(),
+        ];
+        for of in kinds {
+            let found = of(&old).with_conductances(new.clone()).unwrap();
+            assert_eq!(found.apply(&x), of(&new).apply(&x));
+            assert_eq!((found.order(), found.diagonal()), (of(&new).order(), of(&new).diagonal()));
+            assert_ne!(found.apply(&x), of(&old).apply(&x));
+            assert_eq!(found.with_conductances(uniform(5, 4)).unwrap_err().kind(), ErrorKind::ShapeMismatch);
         }
     }
 }

@@ -7,7 +7,7 @@ mod trajectory;
 
 pub use beyond_mask::{BeyondMask, extend_beyond_mask};
 pub use gaussian::{GaussianReconstructor, GaussianSettings, PriorMean, StdScale};
-pub use mean::{MeanReconstructor, MeanSettings, StdSource};
+pub use mean::{DenseSettings, MeanReconstructor, MeanSettings, StdSource};
 pub use trajectory::{CorrectionSchedule, TrajectoryReconstructor, TrajectorySettings};
 
 use crate::calibration::NORMAL_INTERVALS;

@@ -11,11 +11,11 @@ use dense_oracle::Oracle;
 use dense_oracle::cases::{self, Case};
 use dense_oracle::matrix::Dense;
 use gpara::{
-    Channel, Conductances, Context, Correction, CorrectionSchedule, Drift, EnsembleMoments, ErrorKind,
-    GaussianDenoiser, GaussianReconstructor, GaussianSettings, Grid, MeanPredictor, MeanReconstructor, MeanSettings,
-    MeanSolver, NoiseSchedule, Observation, Observations, Posterior, PriorEnsemble, PriorMean, Reconstruction,
-    ReconstructionInput, Reconstructor, ResidualPrecision, Result, SamplerSettings, SeedTree, StdScale, StdSource,
-    Stop, SymmetrySet, TrajectoryReconstructor, TrajectorySettings, ValidMask, ValueRange, sample_residual,
+    Channel, Conductances, Context, Correction, CorrectionSchedule, DenseSettings, Drift, EnsembleMoments, ErrorKind,
+    GaussianDenoiser, GaussianReconstructor, GaussianSettings, Grid, Guided, MeanPredictor, MeanReconstructor,
+    MeanSettings, MeanSolver, NoiseSchedule, Observation, Observations, Posterior, PriorEnsemble, PriorMean,
+    Reconstruction, ReconstructionInput, Reconstructor, ResidualPrecision, Result, SamplerSettings, SeedTree, StdScale,
+    StdSource, Stop, SymmetrySet, TrajectoryReconstructor, TrajectorySettings, ValidMask, ValueRange, sample_residual,
 };
 
 /// Direct methods, relative to the largest entry.
@@ -95,6 +95,7 @@ fn mean_settings(symmetries: SymmetrySet, std: StdSource) -> MeanSettings {
         network_share: 1.0,
         fitted_scale: false,
         uneven_kappa_squared: None,
+        dense: None,
         correction: exact(),
         invalid_value: None,
         std,
@@ -189,6 +190,43 @@ fn theory_residual_of_an_uneven_layout_has_the_shorter_reach_g19() {
     assert!(error.kind() == ErrorKind::InvalidInput && error.to_string().contains("first order"), "{error}");
     assert!(run(&first, Some(0.2), &even).is_ok());
     assert_eq!(run(&graph_of(1e-3), Some(f64::NAN), &corner).unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn theory_above_what_the_network_was_trained_with_a_guided_field_stands_beside_it_g21() {
+    let grid = Grid::new(8, 9).unwrap();
+    let valid = ValidMask::all(grid);
+    let color = |name: &str, slope: f32| Channel {
+        name: name.into(),
+        values: (0..72).map(|node| slope * ((node * 7) % 11) as f32 - 0.5).collect(),
+    };
+    let picture = vec![color("red", 0.09), color("green", 0.05), color("blue", 0.02), row_channel(grid)];
+    let context = Context::new(valid.clone(), picture).unwrap();
+    let guided = |scale| {
+        let graph = Guided::new(context.luminance().unwrap(), scale).unwrap().conductances(&valid).unwrap();
+        ResidualPrecision::second_order(graph, 1e-6, 1.0, 1e-2).unwrap()
+    };
+    let run = |context: &Context, count: usize, precision: ResidualPrecision, network_share, dense| {
+        let value = |at| Observation { node: 3 * at, value: 0.3 - 0.02 * at as f64, noise_std: 0.05 };
+        let mut observations = Observations::none(grid);
+        observations.add(&valid, &(0..count).map(value).collect::<Vec<_>>()).unwrap();
+        let settings = mean_settings(SymmetrySet::Identity, StdSource::Posterior { scale: 1.0 });
+        let settings = MeanSettings { network_share, dense, ..settings };
+        let (observations, precision, seeds) = (&observations, &precision, SeedTree::new(3));
+        let input = ReconstructionInput { context, observations, precision, ensemble: None, seeds };
+        MeanReconstructor::new(Toy::new(0.1), settings).reconstruct(&input)
+    };
+    let dense = |above| Some(DenseSettings { above, network_share: 0.5, guide_scale: 0.1 });
+    let found = run(&context, 20, guided(0.02), 1.0, dense(19)).unwrap();
+    assert_eq!(found, run(&context, 20, guided(0.1), 0.5, None).unwrap());
+    let as_trained = run(&context, 20, guided(0.02), 1.0, None).unwrap();
+    assert_ne!(found.mean, as_trained.mean);
+    assert_eq!(run(&context, 20, guided(0.02), 1.0, dense(20)).unwrap(), as_trained);
+    let plain = Context::new(valid.clone(), vec![row_channel(grid)]).unwrap();
+    assert!(run(&plain, 20, guided(0.02), 1.0, dense(20)).is_ok());
+    assert_eq!(run(&plain, 20, guided(0.02), 1.0, dense(19)).unwrap_err().kind(), ErrorKind::Incompatible);
+    let no_scale = Some(DenseSettings { above: 19, network_share: 0.5, guide_scale: 0.0 });
+    assert_eq!(run(&context, 20, guided(0.02), 1.0, no_scale).unwrap_err().kind(), ErrorKind::InvalidInput);
 }
 
 #[test]

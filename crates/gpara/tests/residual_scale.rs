@@ -279,6 +279,7 @@ fn network(fitted_scale: bool, network_share: f64) -> MeanReconstructor {
         network_share,
         fitted_scale,
         uneven_kappa_squared: None,
+        dense: None,
         correction: Correction { solver: MeanSolver::Exact, strength: 1.0, range: None },
         invalid_value: None,
         std: StdSource::Posterior { scale: 1.0 },

@@ -7,12 +7,13 @@ use clap::ValueEnum;
 use gpara::{
     AcquisitionModel, AcquisitionState, BeliefCache, BeliefModel, BeyondMask, Context, Denoiser, EdgeAware,
     EnsembleCache, ErrorCoupling, FarthestPoint, FirstPoint, GaussianReconstructor, GaussianSettings, Gpara,
-    GparaSettings, GraphDescriptor, GraphPredictor, Guided, MaxVariance, MeanReconstructor, MeanSettings,
-    NetworkBelief, NoiseSchedule, Observations, Policy, Posterior, PrecisionScale, PriorEnsemble, PriorMean, Random,
-    Reconstruction, ReconstructionInput, Reconstructor, ResidualPrecision, RiskRule, SamplerSettings, Scorer, SeedTree,
-    StdScale, StdSource, TrajectoryReconstructor, TrajectorySettings, UniformGraph, ZeroScorer, sample_prior,
+    GparaSettings, GraphDescriptor, GraphPredictor, Guided, MaxVariance, NetworkBelief, NoiseSchedule, Observations,
+    Policy, Posterior, PrecisionScale, PriorEnsemble, PriorMean, Random, Reconstruction, ReconstructionInput,
+    Reconstructor, ResidualPrecision, RiskRule, SamplerSettings, Scorer, SeedTree, StdScale, StdSource,
+    TrajectoryReconstructor, TrajectorySettings, UniformGraph, ZeroScorer, sample_prior,
 };
 
+use super::mean_network::MeanNetwork;
 use super::{BeliefRefresh, Graph, Preset, Prior, Reconstruct};
 use crate::embedded_models::EmbeddedModel;
 use crate::failure::{Failure, Outcome};
@@ -211,8 +212,8 @@ impl MethodParts {
         observations: &Observations,
         seeds: SeedTree,
     ) -> Outcome<Reconstruction> {
-        let std_from_ensemble =
-            matches!(self.preset.reconstruct, Reconstruct::MeanNetwork { std: StdSource::Ensemble, .. });
+        let network = self.preset.mean_network();
+        let std_from_ensemble = network.is_some_and(|network| network.settings.std == StdSource::Ensemble);
         let (ensemble, calls) = match &self.sampled {
             Some(sampled) if std_from_ensemble => {
                 (Some(sampled.draw(context, observations, seeds)?), sampled.calls_a_draw())
@@ -290,10 +291,8 @@ pub(crate) fn mean_reconstructor(
     models: &dyn ModelSource,
     task: Task,
 ) -> Outcome<Option<Box<dyn Reconstructor>>> {
-    match preset.reconstruct {
-        Reconstruct::MeanNetwork { .. } => reconstructor(preset, models, task, None).map(Some),
-        Reconstruct::Trajectories { .. } | Reconstruct::Gaussian => Ok(None),
-    }
+    let network = preset.mean_network();
+    network.map(|network| network.reconstructor(models, task, preset.acquisition.noise_std)).transpose()
 }
 
 impl SampledPrior {
@@ -333,7 +332,7 @@ fn belief_model(
     context: &Context,
     ensemble: Option<&PriorEnsemble>,
 ) -> Outcome<Option<Arc<dyn BeliefModel>>> {
-    let (true, Reconstruct::MeanNetwork { model, spread: Some(spread), .. }) = (preset.believes(), &preset.reconstruct)
+    let (true, Some(MeanNetwork { model, spread: Some(spread), .. })) = (preset.believes(), preset.mean_network())
     else {
         return Ok(None);
     };
@@ -341,7 +340,8 @@ fn belief_model(
         Graph::Believed { model } => ErrorCoupling::Predicted(models.graph(model, task.name)?, scale_of(preset)),
         _ => ErrorCoupling::Fixed(residual_precision(preset, models, task, context, ensemble)?),
     };
-    let (mean, spread) = (models.mean(model, task.name)?, models.spread(spread, task.name)?);
+    let mean = models.mean(model, task.name)?;
+    let spread = spread.predictor(models, task, preset.acquisition.noise_std)?;
     Ok(Some(Arc::new(NetworkBelief::new(mean, spread, coupling))))
 }
 
@@ -404,35 +404,8 @@ fn reconstructor(
             };
             Box::new(TrajectoryReconstructor::new(Arc::clone(&sampled.denoiser), settings))
         }
-        (
-            Reconstruct::MeanNetwork {
-                model,
-                symmetries,
-                affine,
-                network_share,
-                fitted_scale,
-                uneven_kappa_squared,
-                std,
-                spread,
-            },
-            _,
-            _,
-        ) => {
-            let settings = MeanSettings {
-                symmetries: *symmetries,
-                correction: preset.correction,
-                affine: *affine,
-                network_share: *network_share,
-                fitted_scale: *fitted_scale,
-                uneven_kappa_squared: *uneven_kappa_squared,
-                invalid_value: task.invalid_value,
-                std: *std,
-            };
-            let mean = MeanReconstructor::new(models.mean(model, task.name)?, settings);
-            Box::new(BeyondMask::new(match spread {
-                Some(name) => mean.with_spread(models.spread(name, task.name)?),
-                None => mean,
-            }))
+        (Reconstruct::MeanNetwork(network), _, _) => {
+            network.reconstructor(models, task, preset.acquisition.noise_std)?
         }
         (Reconstruct::Gaussian, Prior::Gaussian { mean }, _) => {
             let mean = PriorMean::Fitted { without_measurements: *mean };

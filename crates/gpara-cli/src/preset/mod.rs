@@ -1,9 +1,10 @@
 //! Presets: every setting of the method that is not data, from one TOML file.
 
 mod build;
+mod mean_network;
 mod raw;
 
-use gpara::{BatchRule, Correction, CorrectionSchedule, RiskRule, StdSource, SymmetrySet, UtilityMethod};
+use gpara::{BatchRule, Correction, CorrectionSchedule, RiskRule, UtilityMethod};
 use gpara_nn::sha256_hex;
 
 use crate::embedded_models::EmbeddedModel;
@@ -12,6 +13,7 @@ use crate::failure::{Failure, Outcome};
 pub(crate) use build::{
     MethodParts, PolicyChoice, Task, check_available, draw_prior, mean_reconstructor, residual_precision,
 };
+pub(crate) use mean_network::MeanNetwork;
 use raw::RawPreset;
 
 /// Name and text of each embedded preset.
@@ -137,24 +139,7 @@ pub(crate) enum Reconstruct {
         schedule: CorrectionSchedule,
     },
     /// One evaluation of a network that sees the measurements, then the graph correction.
-    MeanNetwork {
-        /// Its name in `models/`.
-        model: String,
-        /// The prediction is averaged over these.
-        symmetries: SymmetrySet,
-        /// Whether level and gain of the prediction are fitted to the measurements.
-        affine: bool,
-        /// Share of the answer that starts from the network; the rest is the graph alone.
-        network_share: f64,
-        /// Whether the scale of what the graph couples is fitted to the measurements and their noise.
-        fitted_scale: bool,
-        /// kappa^2 of the graph where measurements lie in a few places only.
-        uneven_kappa_squared: Option<f64>,
-        /// Where the std comes from.
-        std: StdSource,
-        /// Name in `models/` of the mean network's spread, where something reads it.
-        spread: Option<String>,
-    },
+    MeanNetwork(MeanNetwork),
     /// The Gaussian posterior in closed form.
     Gaussian,
 }
@@ -185,10 +170,7 @@ impl Preset {
             Prior::Network { model, .. } => Some(model.as_str()),
             Prior::Gaussian { .. } => None,
         };
-        let mean = match &self.reconstruct {
-            Reconstruct::MeanNetwork { model, .. } => Some(model.as_str()),
-            Reconstruct::Trajectories { .. } | Reconstruct::Gaussian => None,
-        };
+        let mean = self.mean_network().map(|network| network.model.as_str());
         let graph = match &self.graph {
             Graph::Network { model } | Graph::Believed { model } => Some(model.as_str()),
             _ => None,
@@ -204,8 +186,13 @@ impl Preset {
 
     /// Name of the spread network.
     pub(crate) fn spread_name(&self) -> Option<&str> {
+        self.mean_network().and_then(|network| network.spread.as_ref()).map(|spread| spread.model.as_str())
+    }
+
+    /// The network that gives the mean, if one does.
+    pub(crate) fn mean_network(&self) -> Option<&MeanNetwork> {
         match &self.reconstruct {
-            Reconstruct::MeanNetwork { spread, .. } => spread.as_deref(),
+            Reconstruct::MeanNetwork(network) => Some(network),
             Reconstruct::Trajectories { .. } | Reconstruct::Gaussian => None,
         }
     }
@@ -431,6 +418,31 @@ mod tests {
             (&Preset::embedded("best").unwrap(), "0.1", "left out where graph.kappa_squared is"),
         ] {
             let error = with(base, value).unwrap_err();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+
+    #[test]
+    fn bad_numbers_of_density_and_noise_are_refused_by_their_keys() {
+        let depth = Preset::embedded("best-depth").unwrap();
+        let with = |changed: &str| depth.replaced(&toml::from_str(changed).unwrap()).map_err(|error| error.to_string());
+        let dense = |network_share: &str, guide_scale: &str| {
+            with(&format!(
+                "reconstruct.dense = {{ above = 9, network_share = {network_share}, guide_scale = {guide_scale} }}"
+            ))
+        };
+        let found = dense("0.5", "0.2").unwrap().mean_network().unwrap().settings.dense;
+        assert_eq!(found, Some(gpara::DenseSettings { above: 9, network_share: 0.5, guide_scale: 0.2 }));
+        let gain = |value: &str| with(&format!("reconstruct.std.noise_gain = {value}"));
+        assert_eq!(gain("0.7").unwrap().mean_network().unwrap().spread.as_ref().unwrap().noise_gain, 0.7);
+        for (refused, named) in [
+            (dense("0.0", "0.2"), "reconstruct.dense.network_share = 0"),
+            (dense("1.1", "0.2"), "reconstruct.dense.network_share = 1.1"),
+            (dense("0.5", "nan"), "reconstruct.dense.guide_scale = NaN"),
+            (gain("-0.1"), "reconstruct.std.noise_gain = -0.1"),
+            (with("reconstruct.network_share = 1.5"), "reconstruct.network_share = 1.5"),
+        ] {
+            let error = refused.unwrap_err();
             assert!(error.contains(named), "{error}");
         }
     }

@@ -1,11 +1,12 @@
 //! The file form of a preset, and its check.
 
 use gpara::{
-    BatchRule, Correction, CorrectionSchedule, MeanSolver, ProbeKind, RiskRule, RiskSettings, StdSource, SymmetrySet,
-    UtilityMethod, ValueRange,
+    BatchRule, Correction, CorrectionSchedule, MeanSolver, ProbeKind, RiskRule, RiskSettings, StdSource, UtilityMethod,
+    ValueRange,
 };
 use serde::Deserialize;
 
+use super::mean_network::RawMeanNetwork;
 use super::{Acquisition, BeliefRefresh, Graph, Preset, Prior, Reconstruct};
 use crate::failure::{Failure, Outcome};
 
@@ -131,31 +132,9 @@ enum RawRisk {
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 enum RawReconstruct {
-    Trajectories {
-        num_trajectories: usize,
-        correct: RawSchedule,
-    },
-    MeanNetwork {
-        model: String,
-        symmetries: RawSymmetries,
-        #[serde(default)]
-        affine: bool,
-        #[serde(default = "whole")]
-        network_share: f64,
-        #[serde(default = "fitted")]
-        fitted_scale: bool,
-        uneven_kappa_squared: Option<f64>,
-        std: RawStd,
-    },
+    Trajectories { num_trajectories: usize, correct: RawSchedule },
+    MeanNetwork(RawMeanNetwork),
     Gaussian {},
-}
-
-fn whole() -> f64 {
-    1.0
-}
-
-fn fitted() -> bool {
-    true
 }
 
 #[derive(Debug, Deserialize)]
@@ -164,27 +143,6 @@ enum RawSchedule {
     StepWise,
     FinalOnly,
     PointWise,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum RawSymmetries {
-    Identity,
-    LeftRight,
-    All,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-enum RawStd {
-    Posterior {
-        scale: f64,
-    },
-    Ensemble {},
-    /// By a spread network.
-    Network {
-        model: String,
-    },
 }
 
 impl RawPreset {
@@ -208,18 +166,13 @@ impl RawPreset {
             return Err(refused("correction.solver.kind", "jacobi", allowed));
         }
         let range = self.correction.clip.then_some(ValueRange::UNIT);
+        let correction = Correction { solver, strength: self.correction.strength, range };
         let acquisition = self.acquisition.check()?;
-        let reconstruct = self.reconstruct.check()?;
-        if let (Reconstruct::MeanNetwork { uneven_kappa_squared: Some(value), .. }, None) =
-            (&reconstruct, self.graph.kappa_squared)
-        {
-            let allowed = "left out where graph.kappa_squared is: a graph of first order has no kappa";
-            return Err(refused("reconstruct.uneven_kappa_squared", value, allowed));
-        }
+        let reconstruct = self.reconstruct.check(correction, self.graph.kappa_squared)?;
         let gaussian = matches!(prior, Prior::Gaussian { .. });
         let by_samples = match &reconstruct {
             Reconstruct::Trajectories { .. } => true,
-            Reconstruct::MeanNetwork { std, .. } => *std == StdSource::Ensemble,
+            Reconstruct::MeanNetwork(network) => network.settings.std == StdSource::Ensemble,
             Reconstruct::Gaussian => false,
         };
         if (gaussian && by_samples) || (!gaussian && reconstruct == Reconstruct::Gaussian) {
@@ -229,7 +182,7 @@ impl RawPreset {
                 "`gaussian` goes with prior.kind = \"gaussian\"; trajectories and an ensemble's std need a network",
             ));
         }
-        let spread = matches!(&reconstruct, Reconstruct::MeanNetwork { spread: Some(_), .. });
+        let spread = matches!(&reconstruct, Reconstruct::MeanNetwork(network) if network.spread.is_some());
         let believes = acquisition.risk == RiskRule::PredictedSpread || matches!(graph, Graph::Believed { .. });
         if believes && !spread {
             return Err(refused(
@@ -253,7 +206,7 @@ impl RawPreset {
             residual_precision: self.graph.residual_precision,
             graph_coupling: self.graph.graph_coupling,
             kappa_squared: self.graph.kappa_squared,
-            correction: Correction { solver, strength: self.correction.strength, range },
+            correction,
             acquisition,
             reconstruct,
         })
@@ -281,7 +234,7 @@ impl RawGraph {
 }
 
 impl RawReconstruct {
-    fn check(self) -> Outcome<Reconstruct> {
+    fn check(self, correction: Correction, kappa_squared: Option<f64>) -> Outcome<Reconstruct> {
         Ok(match self {
             Self::Trajectories { num_trajectories, correct } => {
                 at_least_one("reconstruct.num_trajectories", num_trajectories)?;
@@ -292,35 +245,7 @@ impl RawReconstruct {
                 };
                 Reconstruct::Trajectories { num_trajectories, schedule }
             }
-            Self::MeanNetwork { model, symmetries, affine, network_share, fitted_scale, uneven_kappa_squared, std } => {
-                uneven_kappa_squared
-                    .iter()
-                    .try_for_each(|&value| positive("reconstruct.uneven_kappa_squared", value))?;
-                positive("reconstruct.network_share", network_share)?;
-                let symmetries = match symmetries {
-                    RawSymmetries::Identity => SymmetrySet::Identity,
-                    RawSymmetries::LeftRight => SymmetrySet::LeftRight,
-                    RawSymmetries::All => SymmetrySet::All,
-                };
-                let (std, spread) = match std {
-                    RawStd::Posterior { scale } => {
-                        positive("reconstruct.std.scale", scale)?;
-                        (StdSource::Posterior { scale }, None)
-                    }
-                    RawStd::Ensemble {} => (StdSource::Ensemble, None),
-                    RawStd::Network { model } => (StdSource::Network, Some(model)),
-                };
-                Reconstruct::MeanNetwork {
-                    model,
-                    symmetries,
-                    affine,
-                    network_share,
-                    fitted_scale,
-                    uneven_kappa_squared,
-                    std,
-                    spread,
-                }
-            }
+            Self::MeanNetwork(network) => Reconstruct::MeanNetwork(network.check(correction, kappa_squared)?),
             Self::Gaussian {} => Reconstruct::Gaussian,
         })
     }
@@ -444,11 +369,11 @@ fn check_stopping(table: &str, max_iterations: usize, rel_tolerance: f64) -> Out
     positive(&format!("{table}.rel_tolerance"), rel_tolerance)
 }
 
-fn positive(key: &str, value: f64) -> Outcome {
+pub(super) fn positive(key: &str, value: f64) -> Outcome {
     if value.is_finite() && value > 0.0 { Ok(()) } else { Err(refused(key, value, "a finite number > 0")) }
 }
 
-fn not_negative(key: &str, value: f64) -> Outcome {
+pub(super) fn not_negative(key: &str, value: f64) -> Outcome {
     if value.is_finite() && value >= 0.0 { Ok(()) } else { Err(refused(key, value, "a finite number >= 0")) }
 }
 
@@ -456,6 +381,6 @@ fn at_least_one(key: &str, value: usize) -> Outcome {
     if value > 0 { Ok(()) } else { Err(refused(key, value, "at least 1")) }
 }
 
-fn refused(key: &str, value: impl std::fmt::Display, allowed: &str) -> Failure {
+pub(super) fn refused(key: &str, value: impl std::fmt::Display, allowed: &str) -> Failure {
     Failure::input(format!("{key} = {value} is not allowed: {allowed}"), "the presets in configs/ show every key")
 }

@@ -17,7 +17,7 @@ fn expected_tags() -> Vec<String> {
     let named = ["Prop. 1", "Prop. 2", "Cor. 1", "Lemma 1", "calibrated score", "Algorithm 1"].map(String::from);
     let appendix_b = (1..=37).map(|number| format!("B.{number}"));
     let appendix_c = (1..=15).map(|number| format!("C.{number}"));
-    let own = (1..=19).map(|number| format!("G.{number}"));
+    let own = (1..=21).map(|number| format!("G.{number}"));
     body.chain(named).chain(appendix_b).chain(appendix_c).chain(own).collect()
 }
 

@@ -4,7 +4,7 @@ use thiserror::Error as ThisError;
 
 use super::{Conductances, GraphDescriptor, GraphPredictor, edge_length};
 use crate::error::{ErrorDetail, ErrorKind, Result};
-use crate::grid::Grid;
+use crate::grid::{Grid, ValidMask};
 
 /// Couples cells that look alike: `c_ij = exp(-|guide_i - guide_j| / scale) / length`.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +40,18 @@ impl Guided {
         }
         Ok(&self.guide)
     }
+
+    /// The graph over the valid cells.
+    ///
+    /// # Errors
+    /// `ShapeMismatch` unless the guide has a value for each cell of their grid.
+    pub fn conductances(&self, valid: &ValidMask) -> Result<Conductances> {
+        let guide = self.guide_over(valid.grid())?;
+        Conductances::from_edge_function(valid, |direction, node, neighbor| {
+            let jump = (guide[node] - guide[neighbor]).abs() / self.scale;
+            (-jump).exp() / edge_length(direction)
+        })
+    }
 }
 
 impl GraphPredictor for Guided {
@@ -48,12 +60,7 @@ impl GraphPredictor for Guided {
     }
 
     fn predict(&self, descriptor: &GraphDescriptor<'_>) -> Result<Conductances> {
-        let valid = descriptor.context.valid();
-        let guide = self.guide_over(valid.grid())?;
-        Conductances::from_edge_function(valid, |direction, node, neighbor| {
-            let jump = (guide[node] - guide[neighbor]).abs() / self.scale;
-            (-jump).exp() / edge_length(direction)
-        })
+        self.conductances(descriptor.context.valid())
     }
 }
 

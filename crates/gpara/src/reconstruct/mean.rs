@@ -9,6 +9,7 @@ use crate::calibration::NORMAL_INTERVALS;
 use crate::context::Context;
 use crate::drift::Drift;
 use crate::error::{ErrorDetail, ErrorKind, Result};
+use crate::graph::Guided;
 use crate::grid::Grid;
 use crate::layout::{MeasurementLayout, POISSON_DISPERSION};
 use crate::mean::MeanPredictor;
@@ -44,6 +45,20 @@ pub enum StdSource {
     Network,
 }
 
+/// What a mean is made of where measurements lie closer than its network was trained with (Eq. G.21).
+///
+/// There a field along the picture alone is about as good as the network and errs differently.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DenseSettings {
+    /// Most measurements the network was trained with; the rest applies above.
+    pub above: usize,
+    /// In place of [`MeanSettings::network_share`].
+    pub network_share: f64,
+    /// In place of the graph's: the difference of luminance that weakens an edge by 1/e ([`Guided`]). Where the next measurement is
+    /// near, fewer edges have to be kept.
+    pub guide_scale: f64,
+}
+
 /// The settings of [`MeanReconstructor`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeanSettings {
@@ -67,6 +82,8 @@ pub struct MeanSettings {
     /// graph. A network that sees the measurements has used what reaches far; a residual of long reach is extrapolated in its place,
     /// which shows only where the next measurement is far.
     pub uneven_kappa_squared: Option<f64>,
+    /// What changes above the number of measurements that the network was trained with; `None`: nothing.
+    pub dense: Option<DenseSettings>,
     /// The known value of the cells outside the valid mask, as the spread network learned to see it.
     pub invalid_value: Option<f64>,
     /// Where the std comes from.
@@ -133,14 +150,26 @@ impl MeanReconstructor {
         self.conditioned(input, prediction, Some(&drift))
     }
 
-    /// The graph's precision, of the reach that the layout of the measurements allows (Eq. G.19).
+    /// The settings for more measurements than the network was trained with, if there are more.
+    fn dense(&self, observations: &Observations) -> Option<DenseSettings> {
+        self.settings.dense.filter(|dense| observations.len() > dense.above)
+    }
+
+    /// The graph's precision, of the edges that their density (Eq. G.21) and of the reach that the layout of the measurements
+    /// allows (Eq. G.19).
     fn precision(&self, input: &ReconstructionInput<'_>) -> Result<ResidualPrecision> {
+        let mut precision = input.precision.clone();
+        if let Some(DenseSettings { guide_scale, .. }) = self.dense(input.observations) {
+            let luminance = input.context.luminance().ok_or(MeanError::NoPicture)?;
+            let guided = Guided::new(luminance, guide_scale)?;
+            precision = precision.with_conductances(guided.conductances(input.context.valid())?)?;
+        }
         let layout = || MeasurementLayout::of(input.context.valid(), input.observations);
         match self.settings.uneven_kappa_squared {
             Some(kappa_squared) if layout().dispersion > UNEVEN_DISPERSION => {
-                input.precision.with_kappa_squared(kappa_squared)
+                precision.with_kappa_squared(kappa_squared)
             }
-            _ => Ok(input.precision.clone()),
+            _ => Ok(precision),
         }
     }
 
@@ -168,7 +197,8 @@ impl MeanReconstructor {
         posterior: &Posterior,
         prediction: &[f64],
     ) -> Result<(Vec<f64>, Vec<SolveInfo>)> {
-        let MeanSettings { network_share: share, correction, .. } = self.settings;
+        let MeanSettings { network_share, correction, .. } = self.settings;
+        let share = self.dense(input.observations).map_or(network_share, |dense| dense.network_share);
         if !(share > 0.0 && share <= 1.0) {
             return Err(MeanError::Share { share }.into());
         }
@@ -257,6 +287,10 @@ enum MeanError {
     NonFinite { predictor: String, value: f64, node: usize },
     #[error("network share {share} is not allowed: above 0, at most 1")]
     Share { share: f64 },
+    #[error(
+        "there are more measurements than the network was trained with and the scene has no picture for the graph beside it"
+    )]
+    NoPicture,
     #[error("posterior std scale {scale} must be a finite number > 0")]
     Scale { scale: f64 },
     #[error("the std is to come from an ensemble and none is given")]
@@ -270,11 +304,16 @@ impl ErrorDetail for MeanError {
         match self {
             Self::Length { .. } => ErrorKind::ShapeMismatch,
             Self::NonFinite { .. } => ErrorKind::NonFinite,
+            Self::NoPicture => ErrorKind::Incompatible,
             Self::Scale { .. } | Self::Share { .. } | Self::NoEnsemble | Self::NoSpread => ErrorKind::InvalidInput,
         }
     }
 
     fn hint(&self) -> Option<String> {
-        matches!(self, Self::NoEnsemble).then(|| "give an ensemble, or take the std from the posterior".into())
+        match self {
+            Self::NoEnsemble => Some("give an ensemble, or take the std from the posterior".into()),
+            Self::NoPicture => Some("give the channels red, green and blue, or settings without `dense`".into()),
+            _ => None,
+        }
     }
 }
