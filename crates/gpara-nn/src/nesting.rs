@@ -1,8 +1,8 @@
 //! The lengths an ONNX file states stay within what contains them.
 //!
 //! An ONNX file is a Protocol Buffers message (`ModelProto` of `onnx.proto3`): messages in messages, each behind its
-//! length. `rten` makes room for a length before it looks whether so many bytes are there, and follows messages to any
-//! depth; no room and no stack left end the process. So both are looked at first.
+//! length. `rten` makes room for a length before it looks whether so many bytes are there, follows messages to any depth and
+//! reads a number of more than ten bytes without end; no room and no stack left end the process. So all of it is looked at first.
 
 /// Deeper than any network: a field in a tensor of an attribute of a node is at depth 5; each branch of a condition adds 3.
 const MAX_DEPTH: usize = 32;
@@ -22,6 +22,8 @@ enum Message {
     Shape,
     /// Numbers and texts only.
     Plain,
+    /// Numbers one behind the other.
+    Packed,
 }
 
 impl Message {
@@ -37,6 +39,7 @@ impl Message {
             (Self::Type, 1) => Some(Self::TensorType),
             (Self::Type, 4) => Some(Self::SequenceType),
             (Self::TensorType, 2) => Some(Self::Shape),
+            (Self::Tensor, 5 | 7) => Some(Self::Packed),
             (Self::Model, 8 | 14) | (Self::Tensor, 13) | (Self::Shape, 1) => Some(Self::Plain),
             _ => None,
         }
@@ -55,6 +58,9 @@ fn check(message: &[u8], kind: Message, depth: usize) -> Result<(), String> {
     let mut rest = Rest(message);
     while !rest.0.is_empty() {
         let tag = rest.varint()?;
+        if let Message::Packed = kind {
+            continue;
+        }
         match (tag >> 3, tag & 7) {
             (_, 0) => drop(rest.varint()?),
             (_, 1) => drop(rest.take(8)?),
@@ -140,6 +146,15 @@ mod tests {
         let file = |depth| message(7, &message(11, &message(2, &nested(depth))));
         assert_eq!(check_nesting(&file(28)), Ok(()));
         assert_eq!(check_nesting(&file(40)), Err(format!("messages are nested deeper than {MAX_DEPTH}")));
+    }
+
+    #[test]
+    fn packed_number_without_end_is_refused() {
+        // An initializer (field 5 of the graph) with int64_data (field 7).
+        let file = |numbers: &[u8]| message(7, &message(5, &message(7, numbers)));
+        assert_eq!(check_nesting(&file(&[1, 0x80, 1, 2])), Ok(()));
+        assert_eq!(check_nesting(&file(&[0xff; 11])), Err("a number of more than ten bytes".into()));
+        assert_eq!(check_nesting(&file(&[1, 0x80])), Err("a part of 1 bytes where 0 are left".into()));
     }
 
     #[test]

@@ -42,15 +42,15 @@ pub trait SpreadPredictor: Send + Sync {
     }
 }
 
-/// A spread network that has seen the errors of one instrument only, told of the noise of another (Eq. G.20):
+/// A spread network that knows the errors of one instrument, told of the noise of others (Eq. G.20):
 ///
 /// ```text
-/// s'_i^2 = s_i^2 + gamma max(0, mean_k sigma_k^2 - sigma_0^2)
+/// s'_i^2 = s_i^2 + gamma max(0, sigma_k^2 - sigma_0^2),   k the measurement nearest to i
 /// ```
 ///
 /// The networks neither see the noise nor were trained with it. An estimate that follows noisy measurements has their noise in it, less
-/// what neighbours average out of it: `gamma` of its variance, the same in all cells, on top of what the network states for an
-/// instrument of `sigma_0`.
+/// what neighbours average out of it: `gamma` of the variance of the one nearby, on top of what the network states for an instrument of
+/// `sigma_0`.
 pub struct NoiseAwareSpread {
     network: Arc<dyn SpreadPredictor>,
     noise_gain: f64,
@@ -71,11 +71,31 @@ impl NoiseAwareSpread {
         Ok(Self { network, noise_gain, nominal_noise_std })
     }
 
-    /// The variance that the noise of these measurements adds; 0 where there is no more of it than the network knows.
-    fn added_variance(&self, observations: &Observations) -> f64 {
-        let count = observations.len().max(1) as f64;
-        let mean = observations.iter().map(|observation| observation.noise_std.powi(2)).sum::<f64>() / count;
-        self.noise_gain * (mean - self.nominal_noise_std.powi(2)).max(0.0)
+    /// The variance that the noise of these measurements adds in each cell; `None` where there is no more of it than the network knows.
+    fn added_variance(&self, observations: &Observations) -> Option<Vec<f64>> {
+        let grid = observations.grid();
+        let place = |node: usize| grid.row_col(node);
+        let added = |noise_std: f64| {
+            self.noise_gain * (noise_std * noise_std - self.nominal_noise_std * self.nominal_noise_std).max(0.0)
+        };
+        let noisy: Vec<((usize, usize), f64)> =
+            observations.iter().map(|entry| (place(entry.node), added(entry.noise_std))).collect();
+        let &(_, first) = noisy.first()?;
+        if noisy.iter().all(|&(_, added)| added == first) {
+            return (first > 0.0).then(|| vec![first; grid.num_nodes()]);
+        }
+        let nearest = |node: usize| {
+            let (row, col) = place(node);
+            let squared_distance =
+                |(there, across): (usize, usize)| row.abs_diff(there).pow(2) + col.abs_diff(across).pow(2);
+            // Of measurements as near, the noisiest: their order must not decide.
+            let key = |&(at, added): &((usize, usize), f64)| (squared_distance(at), -added);
+            let least = |one: (usize, f64), other: (usize, f64)| {
+                if other.0 < one.0 || (other.0 == one.0 && other.1 < one.1) { other } else { one }
+            };
+            -noisy.iter().map(key).fold((usize::MAX, 0.0), least).1
+        };
+        Some((0..grid.num_nodes()).map(nearest).collect())
     }
 }
 
@@ -86,10 +106,10 @@ impl SpreadPredictor for NoiseAwareSpread {
 
     fn predict_std(&self, context: &Context, observations: &Observations, mean: &[f64]) -> Result<Vec<f64>> {
         let mut std = self.network.predict_std(context, observations, mean)?;
-        let added = self.added_variance(observations);
         // Squares and roots of unchanged values would move their last digit.
-        if added > 0.0 {
-            std.iter_mut().for_each(|std| *std = (*std * *std + added).sqrt());
+        if let Some(added) = self.added_variance(observations) {
+            let cells = std.iter_mut().zip(added).filter(|(_, added)| *added > 0.0);
+            cells.for_each(|(std, added)| *std = std.hypot(added.sqrt()));
         }
         Ok(std)
     }
@@ -150,27 +170,62 @@ mod tests {
         (context, observations)
     }
 
-    fn std(noise_gain: f64, noise: &[f64]) -> f64 {
+    fn std(noise_gain: f64, noise: &[f64]) -> Vec<f64> {
         let spread = NoiseAwareSpread::new(Arc::new(Fixed), noise_gain, 0.2).unwrap();
         let (context, observations) = measured(noise);
-        let std = spread.predict_std(&context, &observations, &[0.0; 20]).unwrap();
-        assert!(std.iter().all(|value| *value == std[0]), "the same in all cells");
-        std[0]
+        spread.predict_std(&context, &observations, &[0.0; 20]).unwrap()
     }
 
     #[test]
     fn variance_beyond_the_nominal_noise_is_added_by_its_gain_g20() {
-        // Mean of the variances (.36 + .64) / 2 = .5, less .04; a quarter of .46 on .09.
-        assert!((std(0.25, &[0.6, 0.8]) - (0.09_f64 + 0.115).sqrt()).abs() < 1e-15);
-        // One noisy instrument among exact ones counts by its share.
-        assert!((std(1.0, &[0.6, 0.0, 0.0]) - (0.09_f64 + 0.08).sqrt()).abs() < 1e-15);
+        // A quarter of .36 - .04 on .09.
+        let expected = (0.09_f64 + 0.08).sqrt();
+        let found = std(0.25, &[0.6, 0.6]);
+        assert!(found.iter().all(|std| (std - expected).abs() < 1e-15), "{found:?}");
+    }
+
+    #[test]
+    fn noise_counts_where_its_measurement_is_the_nearest_g20() {
+        // Three measurements in the first of four rows; what is nearest to a cell depends on its column alone.
+        let context = Context::empty(Grid::new(4, 5).unwrap());
+        let mut observations = Observations::none(context.grid());
+        let all = [(0, 0.6), (3, 1.0), (4, 0.1)];
+        let all = all.map(|(node, noise_std)| Observation { node, value: 0.1, noise_std });
+        observations.add(context.valid(), &all).unwrap();
+        let spread = NoiseAwareSpread::new(Arc::new(Fixed), 0.25, 0.2).unwrap();
+        let found = spread.predict_std(&context, &observations, &[0.0; 20]).unwrap();
+        let (less, more) = ((0.09_f64 + 0.08).sqrt(), (0.09_f64 + 0.24).sqrt());
+        for row in found.chunks(5) {
+            for (std, expected) in row.iter().zip([less, less, more, more, 0.3]) {
+                assert!((std - expected).abs() < 1e-15, "{found:?}");
+            }
+        }
+        // Half way between two measurements the noisier one counts.
+        assert!((std_between([0.6, 1.0]) - more).abs() < 1e-15 && (std_between([1.0, 0.6]) - more).abs() < 1e-15);
+    }
+
+    /// The std half way between two measurements.
+    fn std_between(noise: [f64; 2]) -> f64 {
+        let context = Context::empty(Grid::new(1, 3).unwrap());
+        let mut observations = Observations::none(context.grid());
+        let all = [0, 2].map(|node| Observation { node, value: 0.1, noise_std: noise[node / 2] });
+        observations.add(context.valid(), &all).unwrap();
+        let spread = NoiseAwareSpread::new(Arc::new(Fixed), 0.25, 0.2).unwrap();
+        spread.predict_std(&context, &observations, &[0.0; 3]).unwrap()[1]
     }
 
     #[test]
     fn nominal_noise_less_noise_no_measurement_and_no_gain_keep_the_bits() {
-        for (noise_gain, noise) in [(0.25, &[0.2, 0.2][..]), (0.25, &[0.0, 0.1]), (0.25, &[]), (0.0, &[0.9])] {
-            assert_eq!(std(noise_gain, noise), 0.3);
+        for (noise_gain, noise) in [(0.25, &[0.2; 19][..]), (0.25, &[0.0, 0.1]), (0.25, &[]), (0.0, &[0.9])] {
+            assert_eq!(std(noise_gain, noise), [0.3; 20]);
         }
+        // A rounded mean of so many equal variances would differ from one of them.
+        let context = Context::empty(Grid::new(20, 30).unwrap());
+        let mut observations = Observations::none(context.grid());
+        let all: Vec<Observation> = (0..491).map(|node| Observation { node, value: 0.1, noise_std: 2e-3 }).collect();
+        observations.add(context.valid(), &all).unwrap();
+        let spread = NoiseAwareSpread::new(Arc::new(Fixed), 0.25, 2e-3).unwrap();
+        assert_eq!(spread.predict_std(&context, &observations, &[0.0; 600]).unwrap(), [0.3; 600]);
     }
 
     #[test]

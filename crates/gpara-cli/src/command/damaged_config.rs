@@ -53,9 +53,9 @@ fn damaged(u: &mut Unstructured<'_>, whole: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn fuzz(what: &str, whole: &[&str], cases: u64, read: impl Fn(&str) -> Outcome) {
+fn fuzz(what: &str, whole: &[&str], cases: u64, searches: u64, read: impl Fn(&str) -> Outcome) {
     whole.iter().for_each(|text| read(text).unwrap_or_else(|failure| panic!("{what} does not read: {failure}")));
-    Search::ordinary(cases, 3).expect_refusals(what, |u| {
+    Search::ordinary(cases, searches).expect_refusals(what, |u| {
         let seed = *u.choose(whole)?;
         Ok(read(&damaged(u, seed)?).is_err())
     });
@@ -64,7 +64,7 @@ fn fuzz(what: &str, whole: &[&str], cases: u64, read: impl Fn(&str) -> Outcome) 
 #[test]
 fn fuzz_damaged_presets_are_refused_without_panic() {
     let texts = EMBEDDED_PRESETS.map(|(_, text)| text);
-    fuzz("presets", &texts, 4000, |text| Preset::parse("damaged", text).map(|_| ()));
+    fuzz("presets", &texts, 4000, 1, |text| Preset::parse("damaged", text).map(|_| ()));
 }
 
 /// Writes each text to `name` in the folder of configurations of a copy, so that what it names is found.
@@ -84,12 +84,12 @@ fn fuzz_damaged_run_and_evaluation_configurations_are_refused_without_panic() {
         std::fs::copy(configs.join("data").join(name), data.join(name)).expect("the example stands in configs/data");
     }
     let run = include_str!("../../../../configs/run_wave.toml");
-    fuzz("runs", &[run], 800, |text| in_folder(folder.path(), "run.toml", text, RunConfig::read));
+    fuzz("runs", &[run], 800, 2, |text| in_folder(folder.path(), "run.toml", text, RunConfig::read));
     let evaluations = [
         include_str!("../../../../configs/eval_radio.toml"),
         include_str!("../../../../configs/eval_depth_robust.toml"),
         include_str!("../../../../configs/eval_radio_rates.toml"),
     ];
     let checked = |path: &Path| EvalConfig::read(path, &[]).and_then(|config| config.methods());
-    fuzz("evaluations", &evaluations, 400, |text| in_folder(folder.path(), "eval.toml", text, checked));
+    fuzz("evaluations", &evaluations, 400, 2, |text| in_folder(folder.path(), "eval.toml", text, checked));
 }

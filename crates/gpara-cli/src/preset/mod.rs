@@ -441,6 +441,12 @@ mod tests {
             (dense("0.5", "nan"), "reconstruct.dense.guide_scale = NaN"),
             (gain("-0.1"), "reconstruct.std.noise_gain = -0.1"),
             (with("reconstruct.network_share = 1.5"), "reconstruct.network_share = 1.5"),
+            (
+                with(
+                    "graph = { kind = \"uniform\", residual_precision = 1.0, graph_coupling = 1.0, kappa_squared = 1e-3 }",
+                ),
+                "reconstruct.dense = a table",
+            ),
         ] {
             let error = refused.unwrap_err();
             assert!(error.contains(named), "{error}");

@@ -169,6 +169,11 @@ impl RawPreset {
         let correction = Correction { solver, strength: self.correction.strength, range };
         let acquisition = self.acquisition.check()?;
         let reconstruct = self.reconstruct.check(correction, self.graph.kappa_squared)?;
+        let dense = matches!(&reconstruct, Reconstruct::MeanNetwork(network) if network.settings.dense.is_some());
+        if dense && !matches!(graph, Graph::Guided { .. }) {
+            let allowed = "left out unless graph.kind is `guided`: it needs a picture";
+            return Err(refused("reconstruct.dense", "a table", allowed));
+        }
         let gaussian = matches!(prior, Prior::Gaussian { .. });
         let by_samples = match &reconstruct {
             Reconstruct::Trajectories { .. } => true,
