@@ -56,11 +56,13 @@ fn check(message: &[u8], kind: Message, depth: usize) -> Result<(), String> {
         return Err(format!("messages are nested deeper than {MAX_DEPTH}"));
     }
     let mut rest = Rest(message);
+    if let Message::Packed = kind {
+        while !rest.0.is_empty() {
+            rest.varint()?;
+        }
+    }
     while !rest.0.is_empty() {
         let tag = rest.varint()?;
-        if let Message::Packed = kind {
-            continue;
-        }
         match (tag >> 3, tag & 7) {
             (_, 0) => drop(rest.varint()?),
             (_, 1) => drop(rest.take(8)?),

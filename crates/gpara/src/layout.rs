@@ -42,13 +42,18 @@ impl MeasurementLayout {
         let count = cells.len().min(SAMPLED_CELLS);
         let total: f64 = (0..count)
             .map(|at| {
-                let (row, col) = grid.row_col(cells[sampled(at, count, cells.len())]);
-                let squared = measured.iter().map(|&(r, c)| row.abs_diff(r).pow(2) + col.abs_diff(c).pow(2)).min();
+                let cell = grid.row_col(cells[sampled(at, count, cells.len())]);
+                let squared = measured.iter().map(|&place| squared_distance(cell, place)).min();
                 (squared.expect("there are measurements") as f64).sqrt()
             })
             .sum();
         Self { spacing, dispersion: total / count as f64 / spacing }
     }
+}
+
+/// Squared distance of two cells, each a row and a column.
+pub(crate) fn squared_distance(one: (usize, usize), other: (usize, usize)) -> usize {
+    one.0.abs_diff(other.0).pow(2) + one.1.abs_diff(other.1).pow(2)
 }
 
 /// The `at`-th of `count` cells among `total`: all of them, or a sequence of the golden ratio, which no width of the grid is in

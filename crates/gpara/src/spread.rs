@@ -7,6 +7,7 @@ use thiserror::Error as ThisError;
 use crate::calibration::NORMAL_INTERVALS;
 use crate::context::Context;
 use crate::error::{ErrorDetail, ErrorKind, Result};
+use crate::layout::squared_distance;
 use crate::observations::Observations;
 
 /// Predicts the standard deviation of a mean estimate's error.
@@ -74,26 +75,22 @@ impl NoiseAwareSpread {
     /// The variance that the noise of these measurements adds in each cell; `None` where there is no more of it than the network knows.
     fn added_variance(&self, observations: &Observations) -> Option<Vec<f64>> {
         let grid = observations.grid();
-        let place = |node: usize| grid.row_col(node);
-        let added = |noise_std: f64| {
-            self.noise_gain * (noise_std * noise_std - self.nominal_noise_std * self.nominal_noise_std).max(0.0)
-        };
+        let nominal = self.nominal_noise_std.powi(2);
+        let added = |noise_std: f64| self.noise_gain * (noise_std.powi(2) - nominal).max(0.0);
         let noisy: Vec<((usize, usize), f64)> =
-            observations.iter().map(|entry| (place(entry.node), added(entry.noise_std))).collect();
+            observations.iter().map(|entry| (grid.row_col(entry.node), added(entry.noise_std))).collect();
         let &(_, first) = noisy.first()?;
         if noisy.iter().all(|&(_, added)| added == first) {
             return (first > 0.0).then(|| vec![first; grid.num_nodes()]);
         }
         let nearest = |node: usize| {
-            let (row, col) = place(node);
-            let squared_distance =
-                |(there, across): (usize, usize)| row.abs_diff(there).pow(2) + col.abs_diff(across).pow(2);
+            let cell = grid.row_col(node);
             // Of measurements as near, the noisiest: their order must not decide.
-            let key = |&(at, added): &((usize, usize), f64)| (squared_distance(at), -added);
-            let least = |one: (usize, f64), other: (usize, f64)| {
-                if other.0 < one.0 || (other.0 == one.0 && other.1 < one.1) { other } else { one }
+            let nearer = |one: &&((usize, usize), f64), other: &&((usize, usize), f64)| {
+                let distance = squared_distance(cell, one.0).cmp(&squared_distance(cell, other.0));
+                distance.then(other.1.total_cmp(&one.1))
             };
-            -noisy.iter().map(key).fold((usize::MAX, 0.0), least).1
+            noisy.iter().min_by(nearer).expect("there is a first one").1
         };
         Some((0..grid.num_nodes()).map(nearest).collect())
     }
@@ -162,38 +159,34 @@ mod tests {
         }
     }
 
-    fn measured(noise: &[f64]) -> (Context, Observations) {
-        let context = Context::empty(Grid::new(4, 5).unwrap());
-        let mut observations = Observations::none(context.grid());
-        let all = noise.iter().enumerate().map(|(node, &noise_std)| Observation { node, value: 0.1, noise_std });
+    /// Measurements of the given noise at nodes of a grid without a mask.
+    fn measured(grid: Grid, noise: &[(usize, f64)]) -> (Context, Observations) {
+        let context = Context::empty(grid);
+        let mut observations = Observations::none(grid);
+        let all = noise.iter().map(|&(node, noise_std)| Observation { node, value: 0.1, noise_std });
         observations.add(context.valid(), &all.collect::<Vec<_>>()).unwrap();
         (context, observations)
     }
 
-    fn std(noise_gain: f64, noise: &[f64]) -> Vec<f64> {
+    /// The std under a nominal noise of .2.
+    fn std(noise_gain: f64, rows: usize, cols: usize, noise: &[(usize, f64)]) -> Vec<f64> {
         let spread = NoiseAwareSpread::new(Arc::new(Fixed), noise_gain, 0.2).unwrap();
-        let (context, observations) = measured(noise);
-        spread.predict_std(&context, &observations, &[0.0; 20]).unwrap()
+        let (context, observations) = measured(Grid::new(rows, cols).unwrap(), noise);
+        spread.predict_std(&context, &observations, &vec![0.0; rows * cols]).unwrap()
     }
 
     #[test]
     fn variance_beyond_the_nominal_noise_is_added_by_its_gain_g20() {
         // A quarter of .36 - .04 on .09.
         let expected = (0.09_f64 + 0.08).sqrt();
-        let found = std(0.25, &[0.6, 0.6]);
+        let found = std(0.25, 4, 5, &[(0, 0.6), (1, 0.6)]);
         assert!(found.iter().all(|std| (std - expected).abs() < 1e-15), "{found:?}");
     }
 
     #[test]
     fn noise_counts_where_its_measurement_is_the_nearest_g20() {
         // Three measurements in the first of four rows; what is nearest to a cell depends on its column alone.
-        let context = Context::empty(Grid::new(4, 5).unwrap());
-        let mut observations = Observations::none(context.grid());
-        let all = [(0, 0.6), (3, 1.0), (4, 0.1)];
-        let all = all.map(|(node, noise_std)| Observation { node, value: 0.1, noise_std });
-        observations.add(context.valid(), &all).unwrap();
-        let spread = NoiseAwareSpread::new(Arc::new(Fixed), 0.25, 0.2).unwrap();
-        let found = spread.predict_std(&context, &observations, &[0.0; 20]).unwrap();
+        let found = std(0.25, 4, 5, &[(0, 0.6), (3, 1.0), (4, 0.1)]);
         let (less, more) = ((0.09_f64 + 0.08).sqrt(), (0.09_f64 + 0.24).sqrt());
         for row in found.chunks(5) {
             for (std, expected) in row.iter().zip([less, less, more, more, 0.3]) {
@@ -201,29 +194,22 @@ mod tests {
             }
         }
         // Half way between two measurements the noisier one counts.
-        assert!((std_between([0.6, 1.0]) - more).abs() < 1e-15 && (std_between([1.0, 0.6]) - more).abs() < 1e-15);
-    }
-
-    /// The std half way between two measurements.
-    fn std_between(noise: [f64; 2]) -> f64 {
-        let context = Context::empty(Grid::new(1, 3).unwrap());
-        let mut observations = Observations::none(context.grid());
-        let all = [0, 2].map(|node| Observation { node, value: 0.1, noise_std: noise[node / 2] });
-        observations.add(context.valid(), &all).unwrap();
-        let spread = NoiseAwareSpread::new(Arc::new(Fixed), 0.25, 0.2).unwrap();
-        spread.predict_std(&context, &observations, &[0.0; 3]).unwrap()[1]
+        for (first, second) in [(0.6, 1.0), (1.0, 0.6)] {
+            assert!((std(0.25, 1, 3, &[(0, first), (2, second)])[1] - more).abs() < 1e-15);
+        }
     }
 
     #[test]
     fn nominal_noise_less_noise_no_measurement_and_no_gain_keep_the_bits() {
-        for (noise_gain, noise) in [(0.25, &[0.2; 19][..]), (0.25, &[0.0, 0.1]), (0.25, &[]), (0.0, &[0.9])] {
-            assert_eq!(std(noise_gain, noise), [0.3; 20]);
+        let nominal: Vec<(usize, f64)> = (0..19).map(|node| (node, 0.2)).collect();
+        for (noise_gain, noise) in
+            [(0.25, &nominal[..]), (0.25, &[(0, 0.0), (1, 0.1)]), (0.25, &[]), (0.0, &[(0, 0.9)])]
+        {
+            assert_eq!(std(noise_gain, 4, 5, noise), [0.3; 20]);
         }
         // A rounded mean of so many equal variances would differ from one of them.
-        let context = Context::empty(Grid::new(20, 30).unwrap());
-        let mut observations = Observations::none(context.grid());
-        let all: Vec<Observation> = (0..491).map(|node| Observation { node, value: 0.1, noise_std: 2e-3 }).collect();
-        observations.add(context.valid(), &all).unwrap();
+        let many: Vec<(usize, f64)> = (0..491).map(|node| (node, 2e-3)).collect();
+        let (context, observations) = measured(Grid::new(20, 30).unwrap(), &many);
         let spread = NoiseAwareSpread::new(Arc::new(Fixed), 0.25, 2e-3).unwrap();
         assert_eq!(spread.predict_std(&context, &observations, &[0.0; 600]).unwrap(), [0.3; 600]);
     }
@@ -231,7 +217,7 @@ mod tests {
     #[test]
     fn factors_are_those_of_the_network_and_bad_numbers_are_refused() {
         let spread = NoiseAwareSpread::new(Arc::new(Fixed), 0.25, 0.0).unwrap();
-        let (context, observations) = measured(&[0.5]);
+        let (context, observations) = measured(Grid::new(4, 5).unwrap(), &[(0, 0.5)]);
         assert_eq!(spread.name(), "fixed");
         assert_eq!(spread.std_factor(&context, &observations), 1.25);
         assert_eq!(spread.interval_factors(&context, &observations), [0.5, 1.0, 2.0]);
